@@ -19,6 +19,7 @@ from rekindle.datastream.connectors import (
     CommittingSinkWriter,
     Sink,
     SinkWriter,
+    StatefulSinkWriter,
     SupportsCommitter,
     SupportsWriterState,
     WriterInitContext,
@@ -176,7 +177,7 @@ class Growing(Copying, SupportsWriterState[int, list[int]]):
         return GrowingWriter(context, [record for records in recovered_state for record in records])
 
 
-class GrowingWriter(CopyingWriter):
+class GrowingWriter(CopyingWriter, StatefulSinkWriter[int, list[int]]):
     def __init__(self, context: WriterInitContext, records: list[int]) -> None:
         super().__init__(context)
         self._open = records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rekindle.common import Types
 from tests.support.environments import checkpointed, environment
@@ -18,7 +19,7 @@ EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECO
 def with_savepoints(tmp_path: Path, parallelism: int = 2, interval_ms: int | None = 300, **settings: str):
     """Checkpoints and savepoints below one folder; without an interval only those that a test asks for."""
     directory = tmp_path / "checkpoints"
-    keys = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"), **settings}
+    keys: dict[str, Any] = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"), **settings}
     if interval_ms is None:
         return environment(parallelism, **{"execution.checkpointing.dir": str(directory)}, **keys)
     return checkpointed(parallelism, interval_ms, directory=directory, restarts=3, **keys)
@@ -30,7 +31,7 @@ class Running:
     def __init__(self, stream, name: str):
         self.results = stream.execute_and_collect(name)
         self.client = self.results.get_job_client()
-        self.seen = []
+        self.seen: list[Any] = []
 
     def read(self, count: int):
         """Wait for `count` results."""

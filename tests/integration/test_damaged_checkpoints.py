@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ class Nowhere(TwoPhaseCommitSinkFunction):
 
 
 def counts(directory: Path, **settings: str):
-    keys = {
+    keys: dict[str, Any] = {
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "execution.checkpointing.num-retained": "3",
         **settings,

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,8 +86,8 @@ def run_bounded(directory: Path, name: str, function: Count, lines_per_file: int
     env = checkpointed(2, 300, directory=directory / "checkpoints", restarts=5)
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(source))
     files.set_file_enumerator(FileEnumeratorProvider.default_splittable_file_enumerator(split_bytes=1500))
-    lines = env.from_source(files.build(), WatermarkStrategy.no_watermarks(), "files")
-    counted = lines.map(int, Types.LONG()).key_by(lambda n: n % KEYS, Types.LONG()).process(function, PAIR)
+    read = env.from_source(files.build(), WatermarkStrategy.no_watermarks(), "files")
+    counted = read.map(int, Types.LONG()).key_by(lambda n: n % KEYS, Types.LONG()).process(function, PAIR)
     counted.sink_to(sink_into(directory)).name("files out").uid("out")
     env.execute(name)
 
@@ -131,8 +132,8 @@ def drop(directory: Path, numbers: range) -> None:
     os.rename(hidden, directory / f"from-{numbers.start}.txt")
 
 
-def watch(directory: Path, parallelism: int, **settings: str):
-    retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+def watch(directory: Path, parallelism: int, **settings: Any):
+    retained: dict[str, Any] = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     env = checkpointed(parallelism, 300, directory=directory / "checkpoints", restarts=5, **retained, **settings)
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(directory / "in"))
     source = files.monitor_continuously(Duration.of_millis(50)).build()

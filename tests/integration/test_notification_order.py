@@ -49,7 +49,9 @@ class SlowCommits(TwoPhaseCommitSinkFunction):
     def begin_transaction(self) -> list[int]:
         return []
 
-    def invoke(self, transaction: list[int], value: int, context: Any) -> None:
+    def invoke(  # type: ignore[override]  # as in Flink: the transaction comes first
+        self, transaction: list[int], value: int, context: Any
+    ) -> None:
         transaction.append(value)
 
     def pre_commit(self, transaction: list[int]) -> None:

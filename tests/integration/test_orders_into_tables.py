@@ -25,7 +25,7 @@ DEADLINE_S = 150.0
 
 def settings_of(folder: Path, **more: Any) -> Settings:
     name = f"orders-{uuid.uuid4().hex[:8]}"
-    times = {"checkpoint_interval_s": 0.5, "checkpoint_pause_s": 0.05, "restart_delay_s": 0.05}
+    times: dict[str, Any] = {"checkpoint_interval_s": 0.5, "checkpoint_pause_s": 0.05, "restart_delay_s": 0.05}
     return Settings(directory=str(folder), job_name=name, table=name, initial_stock=60, **times, **more)
 
 

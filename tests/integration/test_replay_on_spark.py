@@ -81,7 +81,7 @@ class Sums(KeyedProcessFunction):
 
 
 def sums(directory: Path) -> DataStream:
-    settings = {
+    settings: dict[str, Any] = {
         "rekindle.replay.record-input": "true",
         "rekindle.replay.keep-code": "true",
         "rekindle.slot.start-timeout": "5 min",

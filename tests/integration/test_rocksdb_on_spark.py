@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,10 @@ class Blows(threading.Thread):
         self._await(self.crash)
 
 
+def is_empty(directory: Path) -> bool:
+    return not list(directory.iterdir())
+
+
 def test_slots_killed_at_bad_moments_lose_nothing_restore_from_local_copies_and_leave_no_files(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -145,7 +150,7 @@ def test_slots_killed_at_bad_moments_lose_nothing_restore_from_local_copies_and_
     restored = re.findall(r"restored from local copies: (\d+), from the store: (\d+)", caplog.text)
     assert [int(copies) > 0 and store == "0" for copies, store in restored[-2:]] == [True, True], restored
     for directory in local.values():
-        wait_until(lambda directory=directory: not list(directory.iterdir()), "the guardians to remove the files", 30)
+        wait_until(partial(is_empty, directory), "the guardians to remove the files", 30)
 
 
 def test_a_missing_package_is_one_sentence_before_the_job_starts(

@@ -230,7 +230,9 @@ def test_a_dataframe_goes_through_a_stream_unchanged(spark: Any) -> None:
     assert [row.asDict(True) for row in back.drop("price").collect()] == [
         row.asDict(True) for row in df.drop("price").collect()
     ]
-    assert back.select("price").first()[0] == Decimal("12.34")
+    price = back.select("price").first()
+    assert price is not None
+    assert price[0] == Decimal("12.34")
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "+02:00", "UTC"])
@@ -252,7 +254,9 @@ def test_times_are_those_of_the_session_s_zone_however_deep(spark: Any, zone: st
         wall = [f.unix_timestamp(each) for n in range(0, 12, 4) for each in (
             f.col(f"f{n}"), f.col(f"f{n + 1}")[0], f.col(f"f{n + 2}")["k"], f.col(f"f{n + 3}.x"),
         )]  # fmt: skip
-        seconds = list(df.select(*wall).first())
+        told = df.select(*wall).first()
+        assert told is not None
+        seconds = list(told)
         session = spark.sql("SELECT unix_timestamp(timestamp'2024-07-01 12:30:00')").first()[0]
         assert read(df)[0][0] == naive  # and comes back as it went
     finally:

@@ -123,7 +123,9 @@ EVERYONE = {"slot", "guardian", "child", "stray", "daemon"}
 def test_the_guardian_introduces_itself_to_the_driver(tmp_path: Path) -> None:
     with scene(tmp_path, "sleep") as played:
         assert played.hello == protocol.Lifeline("job", 1, 0)
-        assert guardian.process_of(played.pids["guardian"]).command == "rekindle-guard"
+        process = guardian.process_of(played.pids["guardian"])
+        assert process is not None
+        assert process.command == "rekindle-guard"
         assert os.getsid(played.pids["guardian"]) != os.getsid(played.pids["slot"])
         inherited = os.listdir(f"/proc/{played.pids['guardian']}/fd")
         assert len(inherited) <= 3 + 3 + 1  # standard streams; slot, executor, lifeline; the poll in progress
@@ -207,7 +209,9 @@ def test_the_guardian_says_that_the_executor_has_ended(tmp_path: Path) -> None:
 def test_orphans_that_end_while_the_slot_lives_are_taken_leave_of(tmp_path: Path) -> None:
     with scene(tmp_path, "sleep") as played:
         daemon = played.pids["daemon"]
-        assert guardian.process_of(daemon).parent == played.pids["guardian"]
+        process = guardian.process_of(daemon)
+        assert process is not None
+        assert process.parent == played.pids["guardian"]
         os.kill(daemon, signal.SIGKILL)
         wait_until(lambda: guardian.process_of(daemon) is None, "its entry in the process table goes", deadline_s=60.0)
 

@@ -47,7 +47,7 @@ class Subtask:
         self.keyed = BACKENDS[kind](GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True))
         self.keyed.inventories = Inventories(RULES)
         self.timers = TIMERS[kind](GROUPS, range(GROUPS))
-        self.context = SimpleNamespace(
+        self.context: Any = SimpleNamespace(
             keyed=self.keyed, timers=self.timers, operator_state=OperatorStateBackend(0), subtask=0
         )
 

@@ -95,7 +95,9 @@ class WorldReader(SourceReader):
     def poll(self, max_records: int) -> Any:
         if self._ended():
             return None
-        records, times, runs = [], [], []
+        records: list[Any] = []
+        times: list[int] = []
+        runs: list[tuple[str, int]] = []
         while len(records) < max_records and (waiting := self._waiting()):
             split = min(waiting) if world.by_turns else min(waiting, key=lambda each: (waiting[each], each))
             place = self._next[split]
@@ -165,7 +167,8 @@ class SlowJudge(ProcessFunction):
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         world.clock.advance(world.slow_ms)
-        yield *value, is_late(*value, ctx)
+        split, place = value
+        yield split, place, is_late(split, place, ctx)
 
 
 class Judge(KeyedProcessFunction):

@@ -10,12 +10,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rekindle.datastream.connectors.base import Source, SourceReaderContext, SourceSplit, assign_splits
+from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, SourceSplit, assign_splits
 from rekindle.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, FileSplit, StreamFormat
 from rekindle.datastream.connectors.files.lines import LineReader
 from rekindle.datastream.connectors.files.listing import FoundFile
 from rekindle.datastream.connectors.files.splits import split_file
 from rekindle.serde import tagged_dumps, tagged_loads
+from tests.support.polled import polled_list
 
 #: Few different bytes, so that newlines meet every boundary.
 CONTENT = st.text(alphabet="ab\n\r€", max_size=60)
@@ -66,7 +67,7 @@ def test_a_cut_after_any_record_and_a_restore_at_any_parallelism(content: str, s
             for subtask, splits in enumerate(dealt):
                 reader = source.create_reader(SourceReaderContext(subtask, len(dealt)), splits)
                 for _ in range(data.draw(st.integers(0, 3))):
-                    lines.extend(reader.poll(data.draw(st.integers(1, 4))) or [])
+                    lines.extend(polled_list(reader, data.draw(st.integers(1, 4))))
                 left.extend(tagged_loads(tagged_dumps((s.split_id, s.position))) for s in reader.snapshot_state(1))
                 reader.close()
             parallelism = data.draw(st.integers(1, 4))
@@ -74,6 +75,7 @@ def test_a_cut_after_any_record_and_a_restore_at_any_parallelism(content: str, s
         for subtask, splits in enumerate(dealt):
             reader = source.create_reader(SourceReaderContext(subtask, len(dealt)), splits)
             while (polled := reader.poll(3)) is not None:
+                assert not isinstance(polled, Batch)
                 assert 0 < len(polled) <= 3
                 lines.extend(polled)
             reader.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -73,11 +74,15 @@ class WithTime(ProcessFunction):
         yield *value, ctx.timestamp()
 
 
+def is_of(side: str, event: tuple[str, int, int, int]) -> bool:
+    return event[0] == side
+
+
 def program(events: list[tuple[str, int, int, int]], lower: int, upper: int, parallelism: int) -> Any:
     env = checkpointed(parallelism)
     strategy = WatermarkStrategy.for_generator(AsTold).with_timestamp_assigner(lambda event, _: event[2])
     told = env.from_collection(events).assign_timestamps_and_watermarks(strategy).set_parallelism(1)
-    sides = [told.filter(lambda event, side=side: event[0] == side).set_parallelism(1) for side in "LR"]
+    sides = [told.filter(partial(is_of, side)).set_parallelism(1) for side in "LR"]
     left, right = (side.key_by(lambda event: event[1]) for side in sides)
     joined = left.interval_join(right).between(lower, upper)
     joined.side_output_left_late_data(LATE_LEFT).side_output_right_late_data(LATE_RIGHT)
@@ -109,9 +114,8 @@ def test_the_join_is_the_models(told: list[tuple[str, int, int, int]], interval:
     job = InProcessJob.of(program(told, *interval, parallelism=1), max_records=1)
     assert sorted(job.run(), key=repr) == modelled(told, interval)
     left = [task for task in job.tasks.values() if "Interval Join" in task.name]
-    assert all(operator.keyed.number_of_keys() == 0 for task in left for operator in [task._head.operator]), (
-        "buffers are left"
-    )
+    heads: list[Any] = [task._head.operator for task in left]
+    assert all(head.keyed.number_of_keys() == 0 for head in heads), "buffers are left"
 
 
 @settings(max_examples=20)

@@ -49,15 +49,15 @@ def results(first: list[int], second: list[int], join: bool) -> list[Any]:
 
 def of_model(fired: list[Any], join: bool) -> list[Any]:
     """The results of a window with these numbers: the even ones are of the first stream."""
-    out = []
+    out: list[Any] = []
     for each in fired:
         if each[0] == "late":
             _, (key, number), time = each
             out.append(("late", tagged(key, number), time))
         else:
             numbers, time = each
-            sides = [[n for n in numbers if n % 2 == side] for side in (0, 1)]
-            out += [(result, time) for result in results(*sides, join)]
+            one, two = ([n for n in numbers if n % 2 == side] for side in (0, 1))
+            out += [(result, time) for result in results(one, two, join)]
     return out
 
 
@@ -116,9 +116,11 @@ def windows_of(windows: Aligned | Sessions, times: list[int]) -> Iterator[range]
         for start, end in {window for time in times for window in windows.windows(time)}:
             yield range(start, end)
         return
-    begin = last = None
+    begin: int | None = None
+    last: int | None = None
     for time in [*sorted(times), None]:
         if last is not None and (time is None or time - last > windows.gap):
+            assert begin is not None
             yield range(begin, last + windows.gap)
             begin = None
         begin, last = (time if begin is None else begin), time
@@ -129,7 +131,8 @@ def brute_force(first: list[Element], second: list[Element], windows: Aligned | 
     for key in "abc":
         sides = [[(n, time) for k, n, time in side if k == key] for side in (first, second)]
         for window in windows_of(windows, [time for side in sides for _, time in side]):
-            out += results(*([n for n, time in side if time in window] for side in sides), join)
+            one, two = ([n for n, time in side if time in window] for side in sides)
+            out += results(one, two, join)
     return sorted(out)
 
 

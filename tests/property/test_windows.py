@@ -6,7 +6,7 @@ hand their state over to each other at random cuts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import given, settings
@@ -135,7 +135,7 @@ def run_against_model(windows: Aligned | Sessions, evaluation: int, late: int, s
     assert [len(driver.timers.event) for driver in drivers] == [0] * len(drivers)
 
 
-def new_drivers(stream: DataStream, restore: list[Snapshot | None] | None = None) -> list[WindowDriver]:
+def new_drivers(stream: DataStream, restore: Sequence[Snapshot | None] | None = None) -> list[WindowDriver]:
     """The drivers that run side by side."""
     kinds: list[dict[str, Any]] = [{}, {"general": True}, {"general": True, "backend": "rocksdb without cache"}]
     snapshots = restore or [None] * len(kinds)

@@ -16,9 +16,14 @@ DEADLINE_S = 60.0
 def send(client: dict[str, Any], topic: str, numbers: Iterable[int]) -> None:
     """Send the numbers, and return when the broker has acknowledged all of them."""
     failed: list[Any] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error:
+            failed.append(error)
+
     producer = Producer(client | QUIET | {"enable.idempotence": True})
     for number in numbers:
-        producer.produce(topic, str(number).encode(), on_delivery=lambda error, _: error and failed.append(error))
+        producer.produce(topic, str(number).encode(), on_delivery=delivered)
         producer.poll(0)
     assert producer.flush(DEADLINE_S) == 0
     assert not failed

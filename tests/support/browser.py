@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 #: The beginning of the reason why tests are not run; the end of a run lists them.
@@ -65,6 +65,11 @@ class Window:
         self.page.goto(url + (f"#/{path}" if path else ""))
         return self.page
 
+    def heard(self, message: ConsoleMessage) -> None:
+        """Keep a complaint of the console."""
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
     def picture(self, name: str) -> None:
         """Keep a picture of the whole page."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -74,12 +79,12 @@ class Window:
 @contextlib.contextmanager
 def window(browser: Browser, width: int = 1280, **options: Any) -> Iterator[Window]:
     """A window of its own, with no cookies; its console must stay silent."""
-    shape = {"width": width, "height": WIDTHS.get(width, 900)}
+    shape: ViewportSize = {"width": width, "height": WIDTHS.get(width, 900)}
     context = browser.new_context(viewport=shape, locale="en-GB", timezone_id="UTC", **options)
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     found = Window(page, context)
-    page.on("console", lambda message: found.errors.append(message.text) if message.type in ("error", "warning") else 0)
+    page.on("console", found.heard)
     page.on("pageerror", lambda error: found.errors.append(str(error)))
     page.on("request", lambda request: found.asked.append(request.url))
     try:

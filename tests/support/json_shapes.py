@@ -43,4 +43,5 @@ def _kind(value: Any) -> str:
         return "boolean"
     if isinstance(value, int | float) or value in _NO_NUMBERS:
         return "number"
-    return {str: "text", list: "list", dict: "object"}[type(value)]
+    kinds: dict[type, str] = {str: "text", list: "list", dict: "object"}
+    return kinds[type(value)]

@@ -164,7 +164,7 @@ def _share(chain: Chain, busy: Mapping[str, float]) -> float:
     return next((share for name, share in busy.items() if chain.name.startswith(name)), 0.12 + 0.05 * chain.stage)
 
 
-def running_job(number: int = 1, **settings: str) -> ShopJob:
+def running_job(number: int = 1, **settings: Any) -> ShopJob:
     """All is well; the last checkpoint had a straggler, and there is a savepoint."""
     job = ShopJob("orders of the shop", number, **settings)
     job.run()
@@ -179,7 +179,8 @@ def running_job(number: int = 1, **settings: str) -> ShopJob:
 
 def failing_job(number: int = 2) -> ShopJob:
     """A checkpoint has expired because a subtask did not answer, then a record broke the job, which restarts."""
-    job = ShopJob("payments of the night", number, **{"execution.checkpointing.timeout": "30 s"})
+    settings: dict[str, Any] = {"execution.checkpointing.timeout": "30 s"}
+    job = ShopJob("payments of the night", number, **settings)
     job.run()
     for checkpoint in range(1, 6):
         job.work(10)

@@ -124,8 +124,8 @@ class WindowDriver:
 
     def batch(self, elements: list[tuple[Any, int | None]]) -> list[Any]:
         """Process several elements in one batch; return their output."""
-        timestamps = [timestamp for _, timestamp in elements]
-        known = None if None in timestamps else timestamps
+        timestamps = [timestamp for _, timestamp in elements if timestamp is not None]
+        known = timestamps if len(timestamps) == len(elements) else None
         self.operator.process_batch([record for record, _ in elements], known)
         return self.taken()
 

@@ -25,7 +25,7 @@ class Door:
 
     def __init__(self, listener: Any = None) -> None:
         self.listener = listener or socket.create_server(("127.0.0.1", 0))
-        self.address = self.listener.getsockname()
+        self.address: tuple[str, int] = self.listener.getsockname()
         self.admitted: list[wire.Connection] = []
         self._changed = threading.Condition()
         self.reception = Reception(self.listener, SECRET, self._admit, "door")
@@ -101,8 +101,9 @@ def test_a_bounded_number_of_strangers_waits_and_friends_come_in_beside_them(
         while stranger.recv(100):
             pass
     assert door.reception.waiting <= 4
-    for each in (*strangers, friend):
-        each.close()
+    for stranger in strangers:
+        stranger.close()
+    friend.close()
 
 
 class Troubled:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +38,7 @@ class Wiretap:
     def __init__(self, address: tuple[str, int]) -> None:
         self.heard = bytearray()
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = self._listener.getsockname()
+        self.address: tuple[str, int] = self._listener.getsockname()
         self._target = address
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -64,7 +66,7 @@ class Echo:
 
     def __init__(self, tls: TlsFiles | None) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
-        self.address = listener.getsockname()
+        self.address: tuple[str, int] = listener.getsockname()
         self.reception = Reception(listener, SECRET, self._answer, "echo", tls)
 
     def _answer(self, connection: wire.Connection) -> None:
@@ -141,7 +143,7 @@ class Doubles:
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
         yield from ((0, row + row) for row in self.rows)
 
-    def releasing(self, hello: PumpHello) -> threading.Lock:
+    def releasing(self, hello: PumpHello) -> AbstractContextManager[Any]:
         return threading.Lock()
 
 

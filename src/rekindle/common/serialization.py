@@ -124,7 +124,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
     b'as it is'
     """
 
-    def serialize(self, element: bytes) -> bytes:
+    def serialize(self, element: bytes | bytearray | memoryview) -> bytes:
         """Return the bytes."""
         if not isinstance(element, bytes | bytearray | memoryview):
             raise SerializationError(f"ByteArraySchema writes bytes, not {type(element).__name__}: {element!r:.100}.")

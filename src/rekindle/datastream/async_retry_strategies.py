@@ -29,7 +29,9 @@ class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
     """A retry predicate made of a result predicate and an exception predicate."""
 
     def __init__(
-        self, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None
+        self: RetryPredicate[Any],  # no argument tells a checker the type
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ExceptionPredicate | None,
     ) -> None:
         self._result_predicate = result_predicate
         self._exception_predicate = exception_predicate
@@ -85,7 +87,7 @@ class FixedDelayRetryStrategy(_Retrying[OUT], Generic[OUT]):
     """
 
     def __init__(
-        self,
+        self: FixedDelayRetryStrategy[Any],  # no argument tells a checker the type
         max_attempts: int,
         backoff_time_millis: int,
         result_predicate: ResultPredicate | None,
@@ -107,7 +109,7 @@ class ExponentialBackoffDelayRetryStrategy(_Retrying[OUT], Generic[OUT]):
     """
 
     def __init__(
-        self,
+        self: ExponentialBackoffDelayRetryStrategy[Any],  # no argument tells a checker the type
         max_attempts: int,
         initial_delay: int,
         max_retry_delay: int,

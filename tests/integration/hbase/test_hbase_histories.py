@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 from rekindle.clock import SystemClock
 from tests.support import hbase_histories
@@ -16,7 +17,8 @@ HISTORIES = 40
 def test_readers_see_what_an_undisturbed_run_writes(hbase: HBaseAccess, table: Callable[..., str]) -> None:
     """The model of the unit tests agrees with the server."""
     connection, name = hbase.connection(), table("f", "g")
-    expected, modelled = {}, {}
+    expected: dict[bytes, Any] = {}
+    modelled: dict[bytes, Any] = {}
 
     class Renamed:
         """The real connection, with the test's table in the place of the histories' own."""

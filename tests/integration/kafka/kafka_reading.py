@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
@@ -27,19 +28,26 @@ def messages(
         while len(ended) < len(partitions):
             assert time.monotonic() < until, f"partitions {ended} of {list(partitions)} came to their end"
             for message in consumer.consume(1000, timeout=0.02):
-                if message.error() is None:
+                error, partition = message.error(), message.partition()
+                if error is None:
                     found.append(message)
                 else:
-                    assert message.error().name() == "_PARTITION_EOF", message.error()
-                    ended.add(message.partition())
+                    assert error.name() == "_PARTITION_EOF", error
+                    assert partition is not None
+                    ended.add(partition)
     finally:
         consumer.close()
     return found
 
 
+def numbers(found: Iterable[Message]) -> list[int]:
+    """The numbers in these messages, in their order."""
+    return [int(message.value() or b"") for message in found]
+
+
 def values(kafka: KafkaAccess, topic: str, **options: Any) -> list[int]:
     """The numbers in a topic's visible messages, sorted."""
-    return sorted(int(message.value()) for message in messages(kafka, topic, **options))
+    return sorted(numbers(messages(kafka, topic, **options)))
 
 
 def await_values(kafka: KafkaAccess, topic: str, expected: list[int], **options: Any) -> None:

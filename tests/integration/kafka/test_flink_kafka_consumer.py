@@ -296,7 +296,8 @@ def test_the_consumers_own_strategy_gives_a_watermark_per_partition(kafka: Kafka
     assert stream.get_type().__class__.__name__ == SimpleStringSchema().get_produced_type().__class__.__name__
     job = InProcessJob.of(stream)
     collect(job, 15)
-    times = next(iter(job.tasks.values()))._head.operator.times
+    operator: Any = next(iter(job.tasks.values()))._head.operator
+    times = operator.times
     assert sorted(times.splits.splits()) == [f"{ten}-0", f"{ten}-1"]
     assert times.watermark == 1008  # that of partition 0, which is behind
     job.kill()

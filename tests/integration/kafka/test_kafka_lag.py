@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 from rekindle.common import JobClient, WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment
@@ -75,7 +75,7 @@ def offsets(client: JobClient, topic: str, metric: str) -> dict[int, int]:
     """A metric of each partition, by the partition's number."""
     pattern = re.compile(rf"KafkaSourceReader\.topic\.{re.escape(topic)}\.partition\.(\d+)\.{metric}")
     found = [(pattern.fullmatch(each.name), each.value) for each in client.get_metrics()]
-    return {int(match[1]): value for match, value in found if match is not None}
+    return {int(match[1]): cast(int, value) for match, value in found if match is not None}
 
 
 def test_a_broker_that_never_had_a_group_answers_that_nothing_is_committed(own_broker: Callable[..., Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from rekindle.common import Duration, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
 from rekindle.datastream import OutputTag
-from rekindle.datastream.connectors.base import SourceReaderContext
+from rekindle.datastream.connectors.base import Batch, SourceReader, SourceReaderContext
 from rekindle.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecord,
@@ -33,6 +33,7 @@ from tests.support.kafka_topics import (
     stream_of,
     wait_for_commits,
 )
+from tests.support.polled import polled_batch
 from tests.support.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
@@ -149,17 +150,26 @@ def test_a_partition_whose_records_wait_behind_anothers_does_not_become_idle(kaf
     assert (len(seen), late) == (2100, [])
 
 
+def waiting_splits(reader: SourceReader[Any]) -> Collection[str]:
+    waiting = reader.waiting_splits()
+    assert waiting is not None
+    return waiting
+
+
 def test_a_reader_knows_which_partitions_have_records_left(kafka: KafkaAccess, topic: Topic) -> None:
     name = topic(partitions=3)
     fill(kafka, name, 0, range(10))
     fill(kafka, name, 1, range(10))
     source = source_of(kafka, name).build()
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
-    assert len(reader.waiting_splits()) == 3, "nothing is known before the first fetch"
+    assert len(waiting_splits(reader)) == 3, "nothing is known before the first fetch"
     wait_until(reader.is_available, "records", 60)
-    first = reader.poll(3).splits[0][0]
-    assert first in reader.waiting_splits()
-    wait_until(lambda: not reader.poll(100).records and not reader.waiting_splits(), "the end of the records", 60)
+    splits = polled_batch(reader, 3).splits
+    assert splits is not None
+    assert splits[0][0] in waiting_splits(reader)
+    wait_until(
+        lambda: not polled_batch(reader, 100).records and not reader.waiting_splits(), "the end of the records", 60
+    )
     fill(kafka, name, 1, range(10))
     wait_until(lambda: reader.waiting_splits() == [f"{name}-1"], "new records", 60)
     reader.close()
@@ -221,15 +231,16 @@ def test_a_paused_partition_loses_and_reorders_nothing(kafka: KafkaAccess, topic
     wait_until(reader.is_available, "records", 30)
     records: list[str] = []
     while sum(record.startswith("0") for record in records) < 10:
-        records += reader.poll(7).records
+        records += polled_batch(reader, 7).records
     before = [record for record in records if record.startswith("0")]
 
     reader.pause_splits([f"{name}-0"])
     while sum(record.startswith("1") for record in records) < 1000:
-        records += reader.poll(100).records
+        records += polled_batch(reader, 100).records
     assert [record for record in records if record.startswith("0")] == before
     reader.pause_splits([])
     while (batch := reader.poll(100)) is not None:
+        assert isinstance(batch, Batch)
         records += batch.records
 
     for partition in range(2):

@@ -85,7 +85,7 @@ def test_a_wrong_password_is_told_without_the_password(
 def test_javas_names_for_certificates_work(secured: tuple[KafkaBroker, Any]) -> None:
     broker, files = secured
     name = broker.create_topic("encrypted")
-    properties = {"security_protocol": "SSL", "ssl_truststore_type": "PEM"}
+    properties: dict[str, Any] = {"security_protocol": "SSL", "ssl_truststore_type": "PEM"}
     sink = builder(broker.addresses["SSL"], name, **properties)
     sink.set_property("ssl.truststore.location", str(files.authority))
     job_of(sink.build(), 1).run()

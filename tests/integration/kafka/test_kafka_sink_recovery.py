@@ -20,7 +20,7 @@ from rekindle.datastream.connectors.kafka.writers import TransactionWriter
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from rekindle.errors import ConnectorError
 from rekindle.runtime.commits import Request, _Pending
-from tests.integration.kafka.kafka_reading import messages, values
+from tests.integration.kafka.kafka_reading import messages, numbers, values
 from tests.integration.kafka.sink_jobs import NUMBERS, builder, job_of
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
@@ -161,9 +161,9 @@ def test_a_savepoint_and_aborted_checkpoints_are_committed_in_order_by_the_next_
     job.abort(job.checkpoint(complete=False))
     assert messages(kafka, name) == []
     job.checkpoint()
-    assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS[:12]
+    assert numbers(messages(kafka, name)) == NUMBERS[:12]
     job.run()
-    assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS
+    assert numbers(messages(kafka, name)) == NUMBERS
 
 
 def test_as_many_checkpoints_may_fail_as_the_job_tolerates(kafka: KafkaAccess, topic: Callable[..., str]) -> None:
@@ -175,9 +175,9 @@ def test_as_many_checkpoints_may_fail_as_the_job_tolerates(kafka: KafkaAccess, t
         job.abort(job.checkpoint(complete=False))
     assert messages(kafka, name) == []
     job.checkpoint()
-    assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS[:18]
+    assert numbers(messages(kafka, name)) == NUMBERS[:18]
     job.run()
-    assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS
+    assert numbers(messages(kafka, name)) == NUMBERS
 
 
 def test_too_many_waiting_transactions_fail_in_a_sentence(sink: Callable[..., Any]) -> None:
@@ -186,7 +186,9 @@ def test_too_many_waiting_transactions_fail_in_a_sentence(sink: Callable[..., An
         job.abort(job.checkpoint(complete=False))
     with pytest.raises(Exception) as caught:
         job.checkpoint()
-    assert "All 3 transactions" in str(caught.value.__cause__.__cause__ or caught.value.__cause__)
+    cause = caught.value.__cause__
+    assert cause is not None
+    assert "All 3 transactions" in str(cause.__cause__ or cause)
     job.close()
 
 

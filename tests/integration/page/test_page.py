@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -33,7 +34,7 @@ from tests.support.recorded_jobs import FakeHandle
 from tests.support.waiting import wait_until
 
 TOKEN = "a-token-of-sixteen-letters"
-SAVEPOINTS = {"execution.checkpointing.savepoint-dir": "/tmp/shop/savepoints"}
+SAVEPOINTS: dict[str, Any] = {"execution.checkpointing.savepoint-dir": "/tmp/shop/savepoints"}
 SCENES = {
     "running": ("graph", "checkpoints/14", "slots", "epochs"),
     "failing": ("graph", "checkpoints/6", "exceptions"),
@@ -219,7 +220,9 @@ def test_events_change_the_page_without_a_reload(own: Site, shown: Window) -> No
     own.jobs["orders"].shot(15, failure="Checkpoint was declined. The disk is full.")
     expect(page.locator(".notice")).to_contain_text("The disk is full.")
     own.jobs["orders"].end(JobStatus.CANCELED)
-    own.server.jobs.ended(own.server.jobs.running(own.jobs["orders"].job_id))
+    running = own.server.jobs.running(own.jobs["orders"].job_id)
+    assert running is not None
+    own.server.jobs.ended(running)
     expect(page.locator(".head .state")).to_have_text("Canceled")
     expect(page.get_by_role("group", name="Act on the job")).to_have_count(0)
     assert page.evaluate("window.still"), "the page was loaded again"
@@ -309,7 +312,8 @@ def test_the_choice_of_colours_is_kept(shop: Site, shown: Window) -> None:
 
 def test_a_driver_that_is_gone_is_told_and_found_again(browser: Browser) -> None:
     start = random.randrange(20_000, 30_000)  # below the ports that systems give to others
-    first = site(**{"rest.bind-port": f"{start}-{start + 500}"})
+    ports: dict[str, Any] = {"rest.bind-port": f"{start}-{start + 500}"}
+    first = site(**ports)
     port = first.server.port
     with window(browser) as shown:
         first.add("orders", running_job())
@@ -334,7 +338,8 @@ def test_a_driver_that_is_gone_is_told_and_found_again(browser: Browser) -> None
 
 
 def test_the_printed_link_opens_the_page_of_a_guarded_server(browser: Browser) -> None:
-    guarded = site(**{"rekindle.rest.token": TOKEN})
+    guard: dict[str, Any] = {"rekindle.rest.token": TOKEN}
+    guarded = site(**guard)
     guarded.add("orders", running_job())
     try:
         with window(browser) as shown:

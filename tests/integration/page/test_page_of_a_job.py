@@ -39,7 +39,7 @@ class Numbers(SourceFunction):
 
 @pytest.fixture
 def client(spark: Any, tmp_path: Path) -> Iterator[Any]:
-    places = {"execution.checkpointing.savepoint-dir": f"{tmp_path}/savepoints", "rest.port": "0"}
+    places: dict[str, Any] = {"execution.checkpointing.savepoint-dir": f"{tmp_path}/savepoints", "rest.port": "0"}
     env = checkpointed(1, 500, directory=tmp_path / "checkpoints", **places)
     numbers = env.add_source(Numbers(), type_info=Types.LONG()).name("numbers")
     numbers.key_by(lambda n: n % 7).map(lambda n: n).name("count").filter(lambda n: False).print()

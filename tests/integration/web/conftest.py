@@ -19,7 +19,7 @@ from tests.support.rest_client import RestClient
 from tests.support.waiting import wait_until
 
 DEADLINE_S = 60
-SERVER = {"rest.port": "0", "heartbeat.interval": "1 s"}
+SERVER: dict[str, Any] = {"rest.port": "0", "heartbeat.interval": "1 s"}
 
 
 class Numbers(SourceFunction):
@@ -104,7 +104,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     from rekindle.web import attach
 
     directory = tmp_path_factory.mktemp("checkpoints")
-    place = {"execution.checkpointing.savepoint-dir": os.fspath(directory / "savepoints")}
+    place: dict[str, Any] = {"execution.checkpointing.savepoint-dir": os.fspath(directory / "savepoints")}
     running = launch_locally(
         pipeline(checkpointed(2, 300, directory=directory, restarts=50, **place, **SERVER), FailsOnce(60), "golden-job")
     )

@@ -69,7 +69,7 @@ def numbers(kind: str, directory: str) -> DataStream:
 
 def without_java_from_now_on() -> None:
     """Hide Java, as if it were removed: every start of Spark fails from now on."""
-    starts = []
+    starts: list[None] = []
 
     def none_found(environ: Any) -> None:
         starts.append(None)

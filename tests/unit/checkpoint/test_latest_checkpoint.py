@@ -30,6 +30,12 @@ def folder(claim: Claim, checkpoint_id: int) -> str:
     return checkpoint_folder(claim.job_name, claim.timeline, checkpoint_id)
 
 
+def path_of(claim: Claim, checkpoint_id: int) -> CheckpointPath:
+    path = CheckpointPath.parse(folder(claim, checkpoint_id))
+    assert path is not None
+    return path
+
+
 def begin(store: Store, place: str | None = None, *, on_purpose: bool = False) -> Claim:
     """A driver that claims the job and notes what it begins from."""
     claim = take_over(store)
@@ -181,7 +187,7 @@ def test_older_ones_are_those_that_a_checkpoint_stands_on(store: MemoryStore) ->
     for number in (4, 5):
         complete(store, second, number)
     publish_late(store, first, 3)
-    found = [str(each) for each in older_checkpoints(store, CheckpointPath.parse(folder(second, 5)))]
+    found = [str(each) for each in older_checkpoints(store, path_of(second, 5))]
     assert found == [folder(second, 4), folder(first, 2), folder(first, 1)]
 
 
@@ -189,7 +195,7 @@ def test_what_a_run_that_began_anew_stands_on_is_its_own(store: MemoryStore) -> 
     complete(store, begin(store), 1)
     second = begin(store, on_purpose=True)
     complete(store, second, 1)
-    assert list(older_checkpoints(store, CheckpointPath.parse(folder(second, 1)))) == []
+    assert list(older_checkpoints(store, path_of(second, 1))) == []
 
 
 def test_what_it_was_stopped_with_and_before_that(store: MemoryStore) -> None:
@@ -199,9 +205,7 @@ def test_what_it_was_stopped_with_and_before_that(store: MemoryStore) -> None:
     second = take_over(store)
     note_beginning(store, second, Beginning("file:///savepoints/savepoint-0a1b2c-1d2e3f", first.timeline, 2))
     complete(store, second, 3)
-    assert [str(each) for each in older_checkpoints(store, CheckpointPath.parse(folder(second, 3)))] == [
-        folder(first, 1)
-    ]
+    assert [str(each) for each in older_checkpoints(store, path_of(second, 3))] == [folder(first, 1)]
 
 
 @pytest.mark.parametrize(("content", "sentence"), [(b"?", "is damaged"), (b"\x81\xa7version\x02", "has format 2")])

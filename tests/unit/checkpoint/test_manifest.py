@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import struct
 import zlib
+from typing import Any
 
 import hypothesis.strategies as st
 import msgspec
@@ -112,13 +113,11 @@ def test_every_blob_is_counted() -> None:
     }
     keyed = {"keyed", "timers", "raw_keyed"}
     lists = {"raw_operator", "committables"}
-    state = SubtaskState(
-        0,
-        **{
-            name: [KeyedPart(0, PartKind.FULL, 1, ref)] if name in keyed else [ref] if name in lists else ref
-            for name, ref in by_name.items()
-        },
-    )
+    fields: dict[str, Any] = {
+        name: [KeyedPart(0, PartKind.FULL, 1, ref)] if name in keyed else [ref] if name in lists else ref
+        for name, ref in by_name.items()
+    }
+    state = SubtaskState(0, **fields)
     assert len(by_name) == 9
     assert set(state.blobs()) == set(by_name.values())
 

@@ -15,7 +15,7 @@ from rekindle.checkpoint.paths import owners_folder
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.retention import Deletion, delete_files
 from rekindle.checkpoint.store.memory import MemoryStore
-from rekindle.checkpoint.store.port import Data, FileEntry, Store
+from rekindle.checkpoint.store.port import FileEntry, Store
 from rekindle.errors import CheckpointError, OwnershipLostError, StoreError
 from tests.unit.checkpoint.samples import JOB_ID, NOW_MS, contents, manifest_of, published, take_over
 from tests.unit.checkpoint.store_turns import Turns, TurnStore, run_together
@@ -266,7 +266,7 @@ class FailsOnce(MemoryStore):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         return self._answer(lambda: super(FailsOnce, self).read(path, offset, length))
 
-    def put_if_absent(self, path: str, data: Data) -> bool:
+    def put_if_absent(self, path: str, data: bytes) -> bool:
         return self._answer(lambda: super(FailsOnce, self).put_if_absent(path, data))
 
     def delete(self, *paths: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -65,7 +66,7 @@ class Subtask:
         result = {}
         for key in list(self.keyed.keys()):
             self.keyed.set_current_key(key)
-            result[key] = self.counts.value()
+            result[key] = cast(int, self.counts.value())
         return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +22,7 @@ from rekindle.common import (
     Types,
     TypeSerializer,
 )
+from rekindle.common.job_client import JobHandle
 from rekindle.common.serialization import RowFieldExtractorSchema
 from rekindle.common.serializer import VoidNamespaceSerializer
 from rekindle.metrics import MetricKind, MetricReading
@@ -56,7 +57,7 @@ class Handle:
 
 def test_a_client_asks_its_handle() -> None:
     handle = Handle()
-    client = JobClient(handle)
+    client = JobClient(cast(JobHandle, handle))
     assert client.get_job_id() == handle.job_id
     assert client.get_job_status().result() is JobStatus.RUNNING
     assert client.get_accumulators().result() == {"n": 1}
@@ -67,7 +68,7 @@ def test_a_client_asks_its_handle() -> None:
 
 def test_the_result_is_there_when_the_job_is_over() -> None:
     handle = Handle()
-    future = JobClient(handle).get_job_execution_result()
+    future = JobClient(cast(JobHandle, handle)).get_job_execution_result()
     assert not future.done()
     assert future.exception() is None
     assert str(future) == "CompletableFuture[not completed]"

@@ -43,7 +43,7 @@ class Waiting:
         spec = AttemptSpec(plan, b"", environment, self.checkpointing, Nowhere(), self.receiver, starting)
         inbox = SlotInbox(plan.job_name, SystemClock(), on_failure=lambda: None)
         slots = ConnectedSlots(ControlIdentity("0" * 32, 1, plan.slots, b""), (), inbox, alive=set)
-        self.loop = EpochLoop(spec, slots, epoch_thread=None)  # no epoch runs here
+        self.loop = EpochLoop(spec, slots, epoch_thread=None)  # type: ignore[arg-type]  # no epoch runs here
         self.checkpointing.begin_attempt()
         self.checkpointing.started(lambda message: None)
         self.checkpointing.events.subscribe(self)

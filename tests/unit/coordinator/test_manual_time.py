@@ -39,7 +39,7 @@ class Notes(JobObserver):
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self.starts = self.epochs = self.heartbeats = 0
-        self.aborted: list[tuple[float, int, str]] = []
+        self.aborted: list[tuple[float, int, str | None]] = []
         self.failures: list[tuple[float, BaseException]] = []
 
     def on_event(self, event) -> None:

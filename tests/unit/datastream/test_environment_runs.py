@@ -235,8 +235,8 @@ def test_from_dataframe_keeps_the_frame_and_its_type(env: StreamExecutionEnviron
     assert env.from_dataframe(frame, type_info=tuple[int]).get_type() == Types.TUPLE([Types.LONG()])
     stream.print()
     program = env._program(None)
-    handle = stream._upstreams[0].transformation.details.handle
-    assert program.dataframes[handle] is frame
+    details: Any = stream._upstreams[0].transformation.details
+    assert program.dataframes[details.handle] is frame
 
 
 # -- the launcher -----------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_the_launcher_is_found_by_entry_point(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_entry_points_the_default_module_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = []
+    imported: list[str] = []
     monkeypatch.setattr(find_launcher, "entry_points", lambda group, name: [])
     monkeypatch.setattr(find_launcher.importlib, "import_module", imported.append)  # type: ignore[attr-defined]
     find_launcher.load_launcher()
@@ -370,6 +370,10 @@ class Subtask(RuntimeContext):
 Subtask.__abstractmethods__ = frozenset()
 
 
+def subtask(index: int, parallelism: int) -> Subtask:
+    return Subtask(index, parallelism)  # type: ignore[abstract]  # not any more
+
+
 @pytest.mark.parametrize(
     ("identifier", "parallelism", "expected"),
     [(None, 1, "v\n"), (None, 2, "2> v\n"), ("id", 1, "id> v\n"), ("id", 2, "id:2> v\n")],
@@ -378,7 +382,7 @@ def test_print_has_flinks_prefix(
     capsys: pytest.CaptureFixture[str], identifier: str | None, parallelism: int, expected: str
 ) -> None:
     sink = PrintSinkFunction(identifier)
-    sink.open(Subtask(1 if parallelism > 1 else 0, parallelism))
+    sink.open(subtask(1 if parallelism > 1 else 0, parallelism))
     sink.invoke("v", None)  # type: ignore[arg-type]
     assert capsys.readouterr().out == expected
 
@@ -389,5 +393,5 @@ def test_functions_open_and_close_by_default() -> None:
             return value
 
     function = Identity()
-    function.open(Subtask(0, 1))
+    function.open(subtask(0, 1))
     assert function.close() is None  # type: ignore[func-returns-value]

@@ -235,7 +235,7 @@ def test_the_keys_of_a_union_of_streams():
         (lambda: TumblingEventTimeWindows.of(10, 10), "offset of less"),
         (lambda: SlidingEventTimeWindows.of(10, -1), "above 0"),
         (lambda: TumblingProcessingTimeWindows.of(0), "above 0"),
-        (lambda: EventTimeSessionWindows.with_dynamic_gap(5), "SessionWindowTimeGapExtractor"),
+        (lambda: EventTimeSessionWindows.with_dynamic_gap(5), "SessionWindowTimeGapExtractor"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_is_refused_by_name(build, says):

@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -136,11 +137,15 @@ def plan_of(env: StreamExecutionEnvironment) -> JobPlan:
     return build_plan(env._program("settings"))
 
 
+ROCKSDB: dict[str, Any] = {"state.backend.type": "rocksdb"}
+ROCKSDB_BY_THE_OLD_KEY: dict[str, Any] = {"state.backend": "rocksdb"}
+
+
 @pytest.mark.parametrize(
     "env",
     [
-        lambda: environment(**{"state.backend.type": "rocksdb"}),
-        lambda: environment(**{"state.backend": "rocksdb"}),
+        lambda: environment(**ROCKSDB),
+        lambda: environment(**ROCKSDB_BY_THE_OLD_KEY),
         lambda: environment().set_state_backend(EmbeddedRocksDBStateBackend()),
     ],
 )

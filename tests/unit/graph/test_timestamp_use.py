@@ -72,7 +72,7 @@ def test_a_context_that_may_be_asked_for_the_time_counts_as_asked(process: Any) 
 
 
 class Blind(ProcessFunction):
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+    def process_element(self, value: Any, ctx: Any) -> Any:
         if ctx.timer_service().current_watermark() > 0:
             ctx.output(TAG, value)
         yield value

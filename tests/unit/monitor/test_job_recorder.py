@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rekindle.common.job_status import JobStatus
@@ -172,7 +174,8 @@ def test_directories_are_those_that_others_see(directory, monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
 
     def shown(path: str) -> str | None:
-        job = RecordedJob(plan_of_three_tasks(**{"execution.checkpointing.dir": path}))
+        places: dict[str, Any] = {"execution.checkpointing.dir": path}
+        job = RecordedJob(plan_of_three_tasks(**places))
         return job.recorder.view().checkpoint_config.directory
 
     assert shown(directory) == directory

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,7 @@ def installed() -> Iterator[None]:
 def test_a_module_of_pyflink_is_the_module_of_rekindle_itself(name: str) -> None:
     ours = importlib.import_module(f"rekindle.{name}")
     assert importlib.import_module(f"pyflink.{name}") is ours
+    assert ours.__spec__ is not None
     assert ours.__name__ == ours.__spec__.name == f"rekindle.{name}"
 
 
@@ -90,7 +92,9 @@ def test_uninstalled_names_lead_nowhere_again() -> None:
     pyflink_names.uninstall()
     assert "pyflink.common" not in sys.modules
     assert find_spec("pyflink") is None, "PyFlink is not installed beside the tests"
-    assert importlib.import_module("rekindle.common").__spec__.name == "rekindle.common"
+    spec = importlib.import_module("rekindle.common").__spec__
+    assert spec is not None
+    assert spec.name == "rekindle.common"
 
 
 def test_modules_under_pyflinks_names_are_not_shipped_as_the_users() -> None:
@@ -119,7 +123,8 @@ def test_the_error_of_a_job_is_a_java_error_for_a_pyflink_program() -> None:
     assert isinstance(raised, JobExecutionError)
     assert str(raised) == "flat_map failed"
     assert raised.origin is None
-    assert raised.java_exception.getMessage() == "flat_map failed"
+    java_error: Any = raised
+    assert java_error.java_exception.getMessage() == "flat_map failed"
     assert raised.__cause__ is error.__cause__
     assert as_java_error(raised) is raised
     pyflink_names.uninstall()

@@ -29,7 +29,7 @@ def test_type_variables_of_functions_and_windows() -> None:
     from pyflink.datastream.window import KEY as WINDOW_KEY
     from pyflink.datastream.window import T, TimeWindow
 
-    class Mine(KeyedProcessFunction, Generic[KEY, IN, OUT]):
+    class Mine(KeyedProcessFunction, Generic[KEY, IN, OUT]):  # type: ignore[misc]  # checkers do not find pyflink
         def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
             yield value + 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rekindle.common import Duration, Types, WatermarkStrategy
@@ -51,6 +53,8 @@ class Contents(ProcessWindowFunction):
 
 
 class Own(KeyedProcessFunction):
+    seen: Any
+
     def open(self, runtime_context: RuntimeContext) -> None:
         self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
 

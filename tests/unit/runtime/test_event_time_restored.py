@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -244,11 +245,15 @@ def lives(build: Any, parallelisms: list[int], leave_after_ms: float | None = No
     return found
 
 
+def is_full_or_over(head: FunctionSourceOperator) -> bool:
+    return head._source_context.is_full() or head._run_returned
+
+
 def wait_for_functions(job: InProcessJob) -> None:
     """Wait until each source function has filled its buffer or returned: then a cut leaves records over."""
     for task in job.tasks.values():
         if isinstance(head := task._head.operator, FunctionSourceOperator):
-            wait_until(lambda head=head: head._source_context.is_full() or head._run_returned, "a full buffer", 60)
+            wait_until(partial(is_full_or_over, head), "a full buffer", 60)
 
 
 def test_a_rescale_and_a_second_restore_make_no_record_late(monkeypatch):

@@ -64,7 +64,8 @@ class Recovering:
         self.running._lineage.store = self.copies.of(self.store)
 
     def job(self, restore: Any = None) -> InProcessJob:
-        env = checkpointed(2, **{"state.backend.type": self._backend})
+        settings: dict[str, Any] = {"state.backend.type": self._backend}
+        env = checkpointed(2, **settings)
         source = DataGeneratorSource(lambda n: n * 7919, 10**9)
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
         stream = numbers.key_by(lambda n: n % KEYS, int).process(Remember(), Types.STRING())

@@ -77,7 +77,7 @@ class KeepOpaque(KeyedProcessFunction):
         yield None if before is None else before.number
 
 
-def opaque_program(**settings: str) -> Any:
+def opaque_program(**settings: Any) -> Any:
     stream = environment(**settings).from_collection(list(range(6)), int)
     return stream.key_by(lambda n: 0, int).process(KeepOpaque(), Types.LONG())
 

@@ -75,10 +75,12 @@ def test_three_hundred_checkpoints() -> None:
                     assert max(per_group.values(), default=0) <= RULES.most_deltas + 1
                 assert len(subtask.file_bytes) <= RULES.most_files + 2 * 64
         assert sum(manifest.files().values()) < 4 * KEYS * 200
-    for operator in keyed_operators(running):
-        assert len(operator.keyed.inventories._inventories) == 1
-        changes = operator.keyed.log if isinstance(operator.keyed, RocksKeyedBackend) else operator.keyed._changes
+    for keyed_operator in keyed_operators(running):
+        assert len(keyed_operator.keyed.inventories._inventories) == 1
+        keyed: Any = keyed_operator.keyed
+        changes = keyed.log if isinstance(keyed, RocksKeyedBackend) else keyed._changes
         assert len(changes._sealed) <= 1
-        assert len(operator.timers.event.changes._sealed) <= 1
+        timer_changes: Any = keyed_operator.timers.event.changes
+        assert len(timer_changes._sealed) <= 1
     assert max(sizes[200:]) < 1.5 * max(sizes[100:200])
     running.kill()

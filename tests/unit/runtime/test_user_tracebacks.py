@@ -19,7 +19,9 @@ def failure_of(stream) -> str:
     job = InProcessJob.of(stream)
     with pytest.raises(Exception) as caught:
         job.run()
-    error = caught.value.with_traceback(caught.value.__traceback__.tb_next)  # this module's frame is not the user's
+    traceback = caught.value.__traceback__
+    assert traceback is not None
+    error = caught.value.with_traceback(traceback.tb_next)  # this module's frame is not the user's
     failed = describe_failure("task", next(iter(job.tasks.values())), error)
     encode(failed)
     return failed.traceback

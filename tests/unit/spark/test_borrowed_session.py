@@ -24,7 +24,7 @@ def reported(master: str, configuration: Configuration | None = None, **conf: st
     return [line.split(" is ")[0] for line in differences(sc, configuration or Configuration())]
 
 
-FAST = {"python_unix_domain_socket_enabled": "true"}
+FAST: dict[str, Any] = {"python_unix_domain_socket_enabled": "true"}
 
 
 def test_spark_defaults_on_a_cluster_are_reported() -> None:
@@ -32,13 +32,13 @@ def test_spark_defaults_on_a_cluster_are_reported() -> None:
 
 
 def test_a_local_master_fails_at_once_unless_it_says_otherwise() -> None:
-    attempts = {"stage_maxConsecutiveAttempts": "1"}
+    attempts: dict[str, Any] = {"stage_maxConsecutiveAttempts": "1"}
     assert reported("local[2]", **FAST, **attempts) == []
     assert reported("local[2,3]", **FAST, **attempts) == ["spark.task.maxFailures"]
 
 
 def test_what_slows_or_endangers_epochs_is_reported() -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "task_maxFailures": "1",
         "stage_maxConsecutiveAttempts": "1",
         "speculation": "true",

@@ -27,10 +27,14 @@ from rekindle.spark.storage import JobStorage
 from tests.unit.coordinator.checkpoints.driver_harness import Driver, plan_of, stopped
 
 
+class StoppedDriver(Driver):
+    savepoint: str
+
+
 @pytest.fixture
-def driver(tmp_path: Path) -> Driver:
+def driver(tmp_path: Path) -> StoppedDriver:
     """A job that has made a checkpoint and was stopped with a savepoint after it."""
-    driver = Driver(
+    driver = StoppedDriver(
         tmp_path / "checkpoints",
         **{
             "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
@@ -50,13 +54,13 @@ def recovered(tmp_path: Path) -> LoadedCheckpoint | None:
     return JobStorage.of(plan_of(**keys), Configuration.from_dict(keys)).recover()
 
 
-def test_latest_goes_on_from_where_the_job_was_stopped(driver: Driver, tmp_path: Path) -> None:
+def test_latest_goes_on_from_where_the_job_was_stopped(driver: StoppedDriver, tmp_path: Path) -> None:
     found = recovered(tmp_path)
     assert found is not None
     assert (found.manifest.checkpoint_id, found.path) == (2, driver.savepoint.rpartition("/")[2])
 
 
-def test_a_savepoint_that_is_not_there_any_more_is_asked_for(driver: Driver, tmp_path: Path) -> None:
+def test_a_savepoint_that_is_not_there_any_more_is_asked_for(driver: StoppedDriver, tmp_path: Path) -> None:
     """Starting from the older checkpoint instead would commit the later output twice."""
     shutil.rmtree(tmp_path / "savepoints")
     with pytest.raises(

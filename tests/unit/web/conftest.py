@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def serve(directory: Path, **settings: str) -> Served:
     """A server with one running job, which has failed once and has made checkpoints."""
     settings = {"rest.port": "0", **settings}
     server = RestServer(RestSettings.of(Configuration.from_dict(settings)))
-    places = {"execution.checkpointing.dir": f"{directory}/checkpoints"}
+    places: dict[str, Any] = {"execution.checkpointing.dir": f"{directory}/checkpoints"}
     job = RecordedJob(plan_of_three_tasks(**places)).run()
     job.log(0, "a line")
     job.log(0, "a print", "stdout")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rekindle.web.access_rules import AccessRules, Caller, Refusal, Welcome
@@ -10,7 +12,7 @@ OPEN = AccessRules(frozenset({"localhost", "driver.example"}), 8081)
 GUARDED = AccessRules(frozenset({"localhost"}), 8081, "a-token-of-sixteen")
 
 
-def status(rules: AccessRules, method: str = "GET", host: str = "localhost:8081", **caller: str) -> int:
+def status(rules: AccessRules, method: str = "GET", host: str = "localhost:8081", **caller: Any) -> int:
     verdict = rules.judge(Caller(method, host, **caller))
     return verdict.status if isinstance(verdict, Refusal) else 200
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def ready(server: RestServer) -> Answer:
     return RestClient(server.url).ask("GET", "/ready", host=POD)
 
 
-def add(server: RestServer, max_age_ms: int | None = None, job_id: str = "1" * 32, **settings: str) -> RecordedJob:
+def add(server: RestServer, max_age_ms: int | None = None, job_id: str = "1" * 32, **settings: Any) -> RecordedJob:
     job = RecordedJob(plan_of_three_tasks(**settings), job_id)
     server.jobs.add(RunningJob(job.recorder, FakeHandle(job_id), max_checkpoint_age_ms=max_age_ms))
     return job

@@ -7,7 +7,15 @@ from typing import Any
 from rekindle.common.type_system.type_information import TypeInformation, coerce
 
 
-class TypeHint:
+class _Hints(type):
+    """Makes `TypeHint[...]` a hint, for type checkers too: they take `__class_getitem__` for a generic class's own."""
+
+    def __getitem__(cls, hint: Any) -> TypeHint:
+        made: TypeHint = cls(hint)
+        return made
+
+
+class TypeHint(metaclass=_Hints):
     """A type hint for `TypeInformation.of`: Java's `new TypeHint<Tuple2<String, Long>>(){}` in Python's spelling.
 
     >>> TypeInformation.of(TypeHint[tuple[str, int]])
@@ -18,9 +26,6 @@ class TypeHint:
 
     def __init__(self, hint: Any) -> None:
         self._type_info = coerce(hint)
-
-    def __class_getitem__(cls, hint: Any) -> TypeHint:
-        return cls(hint)
 
     def __call__(self) -> TypeHint:
         """The hint itself: `TypeHint[str]()` is written as in Java."""

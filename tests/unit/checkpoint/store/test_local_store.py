@@ -245,7 +245,8 @@ def test_empty_folders_go_and_the_root_stays(store: LocalStore) -> None:
 
 
 def test_a_folder_that_is_removed_while_a_file_comes(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, real_open = [], os.open
+    opened: list[str] = []
+    real_open = os.open
 
     def open_once_too_late(path: Any, flags: int, *rest: Any) -> int:
         if str(path).endswith(".part") and not opened:

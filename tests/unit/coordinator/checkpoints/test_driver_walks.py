@@ -23,6 +23,7 @@ from rekindle.checkpoint.paths import (
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
+from rekindle.checkpoint.store.port import Store
 from rekindle.common import Configuration, JobStatus, Types
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -116,9 +117,11 @@ class Life:
             changed = own if order.base_id is None else self.chance.sample(own, self.chance.randint(0, len(own)))
             kind = PartKind.FULL if order.base_id is None or self.chance.random() < 0.3 else PartKind.DELTA
             parts = captured_groups(subtask, order.id, [(group, b"%d" % order.id) for group in changed], kind)
+            store: Store
             if order.storage is None:
                 store, root, reference = self.store, self.basis.storage.root, shared_reference(name)
             else:
+                assert order.storage.url is not None
                 store, root = open_store(order.storage.url), order.storage.root
                 reference = savepoint_reference(name)
             state = write_subtask(StateFileWriter(store, root, reference, inline_bytes=0), parts)
@@ -137,7 +140,9 @@ class Life:
                 elif self.awaited:
                     self.acknowledge()
                 else:
-                    last = self.checkpointing.ledger.ending.checkpoint.id
+                    ending = self.checkpointing.ledger.ending
+                    assert ending is not None
+                    last = ending.checkpoint.id
                     for subtask in self.subtasks:
                         self.checkpointing.on_message(Committed(last, *subtask))
         self.checkpointing.job_ended(status)

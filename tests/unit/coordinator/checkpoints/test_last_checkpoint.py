@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rekindle.common.job_status import JobStatus
@@ -36,8 +38,9 @@ DRAIN = CheckpointRequest("drain", Kind.STOP, location="sp", drain=True)
 class Driver:
     """Holds a ledger as the checkpoint driver does, and collects its decisions."""
 
-    def __init__(self, restored: CompletedCheckpoint | None = None, **policy: int) -> None:
-        self.ledger = CheckpointLedger(CheckpointPolicy(**({"interval_ms": 1000} | policy)), BOTH)
+    def __init__(self, restored: CompletedCheckpoint | None = None, **policy: Any) -> None:
+        fields: dict[str, Any] = {"interval_ms": 1000, **policy}
+        self.ledger = CheckpointLedger(CheckpointPolicy(**fields), BOTH)
         self.now = 0.0
         self.first = self.did(self.ledger.attempt_started(0.0, restored))
 

@@ -154,6 +154,7 @@ class Checkpoints(RuleBasedStateMachine):
 
     def do_FailJob(self, failure: FailJob) -> None:
         assert f" {self.last_aborted} failed: " in failure.message
+        assert self.last_aborted is not None
         if self.kinds[self.last_aborted] is Kind.STOP:
             assert not self.ledger.holds_input
         else:
@@ -161,6 +162,7 @@ class Checkpoints(RuleBasedStateMachine):
             self.failures = 0
 
     def do_ResumeInput(self, resume: ResumeInput) -> None:
+        assert self.last_aborted is not None
         assert self.kinds[self.last_aborted] is Kind.STOP
         assert not self.ledger.holds_input
 

@@ -402,7 +402,7 @@ def test_many_buckets_need_few_open_files_and_little_memory(tmp_path: Path) -> N
 
 class Word(NamedTuple):
     word: str
-    count: int
+    count: int  # type: ignore[assignment]  # as a user names it, though tuples have a method of this name
 
 
 @dataclass

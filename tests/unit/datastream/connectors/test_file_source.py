@@ -44,6 +44,7 @@ from rekindle.datastream.connectors.files.watch import Shard, shard_of
 from rekindle.errors import ConnectorError, GraphError, IncompatibleStateError, TypeMismatchError
 from rekindle.serde import tagged_dumps, tagged_loads
 from rekindle.testing.manual_clock import ManualClock
+from tests.support.polled import polled_list
 
 TEXT = StreamFormat.text_line_format()
 
@@ -58,9 +59,9 @@ def source_of(file_format: FileFormat, *paths: Any, split_bytes: int = 1 << 20) 
 
 def drained(reader: SourceReader[Any], batch: int = 3) -> list[Any]:
     records: list[Any] = []
-    while polled := reader.poll(batch):
+    while polled := polled_list(reader, batch):
         assert len(polled) <= batch
-        records.extend(polled)  # type: ignore[arg-type]
+        records.extend(polled)
     reader.close()
     return records
 
@@ -204,7 +205,7 @@ def test_the_stream_has_the_formats_type(tmp_path: Path) -> None:
 
 class Word(NamedTuple):
     word: str
-    count: int | None
+    count: int | None  # type: ignore[assignment]  # as a user names it, though tuples have a method of this name
 
 
 @dataclass
@@ -302,7 +303,7 @@ def test_csv_with_a_header_is_divided_and_restored_like_lines(tmp_path: Path) ->
     assert len(source.create_splits(3)) > 3
     assert sorted(map(tuple, read_all(source, 3))) == sorted(rows)
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
-    first = [tuple(row) for _ in range(7) for row in reader.poll(10) or ()]
+    first = [tuple(row) for _ in range(7) for row in polled_list(reader, 10)]
     rest = drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1)))
     assert sorted([*first, *map(tuple, rest)]) == sorted(rows)
 
@@ -383,7 +384,7 @@ def test_tables_are_rows_with_the_columns_names_and_types(tmp_path: Path, kind: 
     assert read(bulk(columns=["id"]), path)[:2] == [Row(id=0), Row(id=1)]
     assert read(bulk(tuple[int, list[str]], columns=["id", "tags"]), path)[2] == (2, ["2"])
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
-    first = [row.id for _ in range(4) for row in reader.poll(3) or ()]
+    first = [row.id for _ in range(4) for row in polled_list(reader, 3)]
     rest = drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1)))
     assert first + [row.id for row in rest] == list(range(25))
 
@@ -398,7 +399,7 @@ def test_parquet_is_divided_by_row_groups(tmp_path: Path) -> None:
     assert sum(map(bool, parts)) >= 3
     assert sorted(row.id for part in parts for row in part) == list(range(1000))
     reader = source.create_reader(SourceReaderContext(0, 1), splits[:1])
-    first = [row for _ in range(2) for row in reader.poll(70) or ()]
+    first = [row for _ in range(2) for row in polled_list(reader, 70)]
     assert first + drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1)), 70) == parts[0]
 
 
@@ -468,8 +469,8 @@ def poll_all(readers: Sequence[SourceReader[Any]]) -> list[str]:
     records: list[str] = []
     for reader in readers:
         if reader.is_available():
-            while polled := reader.poll(2):
-                records.extend(polled)  # type: ignore[arg-type]
+            while polled := polled_list(reader, 2):
+                records.extend(polled)
     return sorted(records)
 
 
@@ -509,9 +510,9 @@ def test_a_file_that_was_found_and_not_read_is_read_after_a_restore(tmp_path: Pa
     (tmp_path / "b.txt").write_text("4\n")
     readers = readers_of(source, assign_splits(source.create_splits(1), 1), clock)
     assert readers[0].is_available()
-    before = readers[0].poll(2)
+    before = polled_list(readers[0], 2)
     readers = readers_of(source, through_a_checkpoint(readers, 2), clock)
-    assert sorted([*(before or []), *poll_all(readers)]) == ["1", "2", "3", "4"]
+    assert sorted([*before, *poll_all(readers)]) == ["1", "2", "3", "4"]
 
 
 def test_a_file_that_waited_elsewhere_and_came_by_rename_is_found(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def stream(env: StreamExecutionEnvironment, source: HybridSource[Any]) -> DataSt
 def test_no_subtask_begins_a_source_before_all_have_read_the_one_before(tmp_path: Path, parallelism: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     job = InProcessJob.of(stream(env, past_and_present(tmp_path / "in")), max_records=3)
-    texts, numbers = [], []
+    texts: list[str] = []
+    numbers: list[str] = []
     while not job.finished:
         for record in job.epoch():
             (texts if record[0].isalpha() else numbers).append(record)

@@ -134,6 +134,7 @@ def test_a_committable_is_read_whatever_pieces_it_comes_in(tmp_path: Path) -> No
     task = Subtask(str(tmp_path), Filing(tmp_path, b"content")).begin()
     task.write("a")
     (stored,) = (part for tag, part in task.barrier(1).tagged() if tag[0] == "committables")
+    assert not isinstance(stored, bytes)
     data = b"".join(stored)
     assert len(stored) == len(data)
     for size in (1, 3, 7, len(data)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +24,9 @@ from rekindle.runtime.state import capture
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.keyed_state_format import CapturedGroup, GroupCapture
 from rekindle.testing import ManualClock
+from tests.support.encoded_groups import encoded
 
 GROUPS = 4
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
@@ -110,12 +112,12 @@ def test_what_is_written_after_the_cut_is_not_in_the_snapshot(snapshot: str) -> 
         delta = job.backend.snapshot_delta(1, None, whole=[1])
         assert delta._deferred
         overwrite(job)
-        parts = [(group.key_group, group.encode()) for group in delta.whole] + list(delta.encode())
+        parts = encoded(delta.whole) + list(delta.encode())
     else:
         captured = getattr(job.backend, f"snapshot_{snapshot}")(1)
-        assert all(group.deferred for group in captured)
+        assert all(deferred(captured))
         overwrite(job)
-        parts = [(group.key_group, group.encode()) for group in captured]
+        parts = encoded(captured)
     assert Job(parts).content(60) == expected
 
 
@@ -127,8 +129,8 @@ def test_the_next_cut_comes_before_the_last_one_is_read() -> None:
     second, second_content = job.backend.snapshot_whole(2), job.content(60)
     for key in range(60):
         job.write(key, 5)
-    assert Job([(group.key_group, group.encode()) for group in first]).content(60) == first_content
-    assert Job([(group.key_group, group.encode()) for group in second]).content(60) == second_content
+    assert Job(encoded(first)).content(60) == first_content
+    assert Job(encoded(second)).content(60) == second_content
 
 
 @pytest.mark.usefixtures("any_size")
@@ -157,7 +159,7 @@ def test_rows_without_state_stay_until_they_are_read() -> None:
         job.clear(key)
     job.backend.forget_changes()
     assert job.backend.number_of_keys() == 50
-    assert Job([(group.key_group, group.encode()) for group in captured]).content(60) == expected
+    assert Job(encoded(captured)).content(60) == expected
     del captured
     job.backend.forget_changes()
     assert job.backend.number_of_keys() == 0
@@ -184,7 +186,7 @@ def test_values_that_can_change_are_found_and_read_at_the_cut() -> None:
     captured = job.backend.snapshot_whole(1)
     job.backend.set_current_key(3)
     job.pair.value().append("later")  # type: ignore[union-attr]
-    restored = Job([(group.key_group, group.encode()) for group in captured])
+    restored = Job(encoded(captured))
     restored.backend.set_current_key(3)
     assert restored.pair.value() == (3, "a list, though a tuple is declared")
 
@@ -221,17 +223,26 @@ def test_what_has_expired_at_the_cut_is_not_read_later() -> None:
     keyed.set_current_key(3)
     state.update((3, "new"))
     captured = keyed.snapshot_whole(2)
-    assert all(group.deferred for group in captured)
-    parts = [(group.key_group, group.encode()) for group in captured]
+    assert all(deferred(captured))
+    parts = encoded(captured)
     restored = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=clock))
     restored.restore(parts)
     keyed_state(restored, descriptor)
     assert list(restored.keys()) == [3]
 
 
+def deferred(groups: Iterable[GroupCapture]) -> list[bool]:
+    """Which of the groups are read later, when they are encoded."""
+    found = []
+    for group in groups:
+        assert isinstance(group, CapturedGroup)
+        found.append(bool(group.deferred))
+    return found
+
+
 def test_small_snapshots_are_taken_at_once() -> None:
     job = filled()
-    assert not any(group.deferred for group in job.backend.snapshot_whole(1))
+    assert not any(deferred(job.backend.snapshot_whole(1)))
 
 
 def test_backends_whose_rows_others_write_put_nothing_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +251,7 @@ def test_backends_whose_rows_others_write_put_nothing_off(monkeypatch: pytest.Mo
     state = keyed_state(backend, ValueStateDescriptor("pair", PAIR))
     backend.set_current_key(1)
     state.update((1, "x"))
-    assert not any(group.deferred for group in backend.snapshot_whole(1))
+    assert not any(deferred(backend.snapshot_whole(1)))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from tests.support.encoded_groups import encoded
 
 EARLY, LATE = (ValueStateDescriptor(name, Types.LONG()) for name in ("early", "late"))
 
@@ -33,10 +34,12 @@ def backend(database: ScratchDatabase, operator: int) -> RocksKeyedBackend:
 
 
 def snapshot(keyed: RocksKeyedBackend) -> list[tuple[int, bytes]]:
-    return [(group.key_group, group.encode()) for group in keyed.snapshot_aside(1)]
+    return encoded(keyed.snapshot_aside(1))
 
 
-def values(parts: list[tuple[int, bytes]], database: ScratchDatabase, operator: int) -> list[tuple[int | None, ...]]:
+def values(
+    parts: list[tuple[int, bytes]], database: ScratchDatabase, operator: int
+) -> list[tuple[int | None, int | None]]:
     keyed = backend(database, operator)
     keyed.restore(parts)
     early, late = keyed_state(keyed, EARLY), keyed_state(keyed, LATE)
@@ -63,8 +66,7 @@ def test_a_state_that_is_registered_between_cut_and_upload_is_in_the_snapshot(da
     keyed_state(keyed, EARLY)
     captured = keyed.snapshot_aside(2)
     keyed_state(keyed, LATE)
-    parts = [(group.key_group, group.encode()) for group in captured]
-    assert values(parts, database, 3) == [(key, -key) for key in range(20)]
+    assert values(encoded(captured), database, 3) == [(key, -key) for key in range(20)]
 
 
 def test_restored_parts_leave_the_disk_when_all_are_claimed(database: ScratchDatabase) -> None:

@@ -76,7 +76,9 @@ def test_rows_have_the_names_of_their_type() -> None:
     rules.put(Row(1), Row(10))
     rules.put_all({Row(x=2): (20,)})
     assert repr(seen.items()) == "[(Row(x=1), Row(f0=10)), (Row(x=2), Row(f0=20))]"
-    assert seen.get((2,)).f0 == 20
+    rule = seen.get((2,))
+    assert rule is not None
+    assert rule.f0 == 20
     assert Row(1) in seen
     rules.remove(Row(1))
     assert list(seen) == [Row(x=2)]

@@ -88,6 +88,6 @@ def test_a_row_that_has_left_the_cache_is_in_nobodys_memory_also_after_a_checkpo
     for number in range(100, 104):
         backend.set_current_key(UUID(int=number))
     cached = {row[ROW_KEY] for row in backend._cache.rows()}
-    known = {key for alive in living if (key := alive()) is not None}
+    known = {found for alive in living if (found := alive()) is not None}
     assert known == {key for key in cached if key.int < 8}
     assert 0 < len(known) < 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -36,7 +36,7 @@ from rekindle.testing import ManualClock
 from tests.support.whole_state import whole_parts
 
 GROUPS = 4
-Parts = list[tuple[int, bytes]]
+Parts = Sequence[tuple[int, bytes]]
 
 
 # By position: read without their schema, the values of one version would be those of another field.

@@ -134,7 +134,7 @@ class FlinkKafkaConsumer(FlinkKafkaConsumerBase[T], Generic[T]):
     """
 
     def __init__(
-        self,
+        self: FlinkKafkaConsumer[Any],  # no argument tells a checker the type
         topics: str | Sequence[str] | re.Pattern[str],
         deserialization_schema: DeserializationSchema | KafkaRecordDeserializationSchema,
         properties: Mapping[str, Any],

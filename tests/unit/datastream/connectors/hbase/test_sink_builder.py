@@ -26,12 +26,12 @@ def builder() -> Any:
         (lambda: HBaseSink.builder().set_thrift_servers("a:b"), "such as 'host:9090, other:9090', not 'a:b'"),
         (lambda: HBaseSink.builder().set_thrift_servers("a:70000"), "not 'a:70000'"),
         (lambda: HBaseSink.builder().set_converter(3), "an object with convert(value), not 3"),
-        (lambda: HBaseSink.builder().set_timestamp_mode("fenced"), "a TimestampMode, not 'fenced'"),
+        (lambda: HBaseSink.builder().set_timestamp_mode("fenced"), "a TimestampMode, not 'fenced'"),  # type: ignore[arg-type]
         (lambda: HBaseSink.builder().set_buffer_flush_max_mutations(0), "1 or more, not 0"),
         (lambda: HBaseSink.builder().set_buffer_flush_interval(-1), "0 or more, not -1"),
         (lambda: HBaseSink.builder().set_retry_timeout_ms(0), "1 or more, not 0"),
         (lambda: HBaseSink.builder().set_connection_option("host", "x"), "compat, protocol"),
-        (lambda: HBaseSink.builder().set_table(b"t"), "the name of a table, not b't'"),
+        (lambda: HBaseSink.builder().set_table(b"t"), "the name of a table, not b't'"),  # type: ignore[arg-type]
     ],
 )
 def test_the_builder_refuses_with_a_sentence(make: Any, sentence: str) -> None:

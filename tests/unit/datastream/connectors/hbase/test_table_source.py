@@ -117,14 +117,14 @@ def test_a_reader_without_splits_ends_at_once() -> None:
         (lambda: HBaseSource.builder().set_thrift_servers("a").build(), "An HBase source needs a table"),
         (lambda: HBaseSource.builder().set_row_range(b"b", b"a"), "in order, as bytes, not b'b' and b'a'"),
         (lambda: HBaseSource.builder().set_row_prefix(b""), "set_row_prefix()"),
-        (lambda: HBaseSource.builder().set_split_keys(["a"]), "set_split_keys() takes row keys, as bytes"),
+        (lambda: HBaseSource.builder().set_split_keys(["a"]), "set_split_keys() takes row keys, as bytes"),  # type: ignore[list-item]
         (lambda: HBaseSource.builder().set_columns([]), "set_columns() takes columns such as"),
         (lambda: HBaseSource.builder().set_filter(""), "set_filter()"),
-        (lambda: HBaseSource.builder().set_decoder(3), "set_decoder()"),
+        (lambda: HBaseSource.builder().set_decoder(3), "set_decoder()"),  # type: ignore[arg-type]
         (lambda: HBaseSource.builder().set_rows_per_call(0), "1 or more, not 0"),
         (lambda: HBaseLookup.builder().set_thrift_servers("a").set_table("t").build(), "call set_row_key()"),
-        (lambda: HBaseLookup.builder().set_row_key(b"r"), "set_row_key() takes a function"),
-        (lambda: HBaseLookup.builder().set_result(3), "set_result()"),
+        (lambda: HBaseLookup.builder().set_row_key(b"r"), "set_row_key() takes a function"),  # type: ignore[arg-type]
+        (lambda: HBaseLookup.builder().set_result(3), "set_result()"),  # type: ignore[arg-type]
         (lambda: HBaseLookup.builder().set_connections(0), "1 or more, not 0"),
     ],
 )

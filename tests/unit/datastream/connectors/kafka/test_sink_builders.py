@@ -38,15 +38,15 @@ def serializer() -> Any:
     [
         (lambda: KafkaSink.builder().build(), "set_bootstrap_servers"),
         (lambda: KafkaSink.builder().set_bootstrap_servers("a:1").build(), "set_record_serializer"),
-        (lambda: KafkaSink.builder().set_delivery_guarantee("once"), "DeliveryGuarantee"),
+        (lambda: KafkaSink.builder().set_delivery_guarantee("once"), "DeliveryGuarantee"),  # type: ignore[arg-type]
         (lambda: KafkaSink.builder().set_property("transactional.id", "x"), "set_transactional_id_prefix"),
         (lambda: KafkaSink.builder().set_producer_pool_size(1), "2 or more"),
         (lambda: KafkaSink.builder().set_transactional_id_prefix(""), "1 to 6400 bytes"),
         (lambda: KafkaRecordSerializationSchema.builder().build(), "set_topic"),
         (lambda: KafkaRecordSerializationSchema.builder().set_topic("a").build(), "set_value_serialization_schema"),
-        (lambda: KafkaRecordSerializationSchema.builder().set_value_serialization_schema(3), "SerializationSchema"),
+        (lambda: KafkaRecordSerializationSchema.builder().set_value_serialization_schema(3), "SerializationSchema"),  # type: ignore[arg-type]
         (lambda: FlinkKafkaProducer("t", SimpleStringSchema(), {}), "set_bootstrap_servers"),
-        (lambda: FlinkKafkaProducer("t", SimpleStringSchema(), SERVERS, semantic="once"), "Semantic"),
+        (lambda: FlinkKafkaProducer("t", SimpleStringSchema(), SERVERS, semantic="once"), "Semantic"),  # type: ignore[arg-type]
     ],
 )
 def test_builders_refuse_with_a_sentence(make: Any, sentence: str) -> None:

@@ -102,7 +102,7 @@ class AsksLate(KeyedProcessFunction):
         self._context = runtime_context
         self._seen = 0
 
-    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterable[tuple[str, int]]:
+    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterable[tuple[str, int | None]]:
         self._seen += 1
         if self._seen < 2:
             return
@@ -184,7 +184,7 @@ def test_nothing_is_looked_at_while_nothing_can_have_expired(monkeypatch: pytest
     looks = []
     rows_to_sweep = HashMapKeyedBackend.rows_to_sweep
 
-    def counted(backend: HashMapKeyedBackend, key_group: int) -> list[Row]:
+    def counted(backend: HashMapKeyedBackend, key_group: int) -> Iterable[Row]:
         looks.append(key_group)
         return rows_to_sweep(backend, key_group)
 
@@ -214,7 +214,7 @@ def test_a_sweep_on_disk_writes_nothing_and_walks_through_the_cache_once(monkeyp
 
     clock = ManualClock(START_MS)
     backend = BACKENDS["rocksdb"](128, range(128), KeyedStateOptions(clock=clock))
-    state = keyed_state(backend, descriptor_of("value", ttl(incrementally(1000))))
+    state: Any = keyed_state(backend, descriptor_of("value", ttl(incrementally(1000))))
     for key in range(100):
         backend.set_current_key(key)
         state.update(key)
