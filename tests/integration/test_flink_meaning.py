@@ -68,12 +68,13 @@ def test_expressions_have_flinks_values_and_types(
     "sql", ["SELECT nothing FROM one", "SELECT i / 0 FROM one", "SELECT CAST('x' AS INT) FROM one"]
 )
 def test_a_query_that_fails_is_one_sentence_without_frames_of_java(t_env: StreamTableEnvironment, sql: str) -> None:
-    logger, told = PySparkLogger.getLogger("SQLQueryContextLogger"), logging.handlers.QueueHandler(queue.SimpleQueue())
+    logger, lines = PySparkLogger.getLogger("SQLQueryContextLogger"), queue.SimpleQueue[Any]()
+    told = logging.handlers.QueueHandler(lines)
     logger.addHandler(told)
     try:
         with pytest.raises(GraphError, match=r"^Spark, which runs the queries of tables,"):
             rows(t_env.sql_query(sql))
-        assert told.queue.empty()
+        assert lines.empty()
     finally:
         logger.removeHandler(told)
 
@@ -81,14 +82,15 @@ def test_a_query_that_fails_is_one_sentence_without_frames_of_java(t_env: Stream
 def test_a_query_of_the_program_itself_is_told_as_spark_tells_it(
     t_env: StreamTableEnvironment, spark: SparkSession
 ) -> None:
-    logger, told = PySparkLogger.getLogger("SQLQueryContextLogger"), logging.handlers.QueueHandler(queue.SimpleQueue())
+    logger, lines = PySparkLogger.getLogger("SQLQueryContextLogger"), queue.SimpleQueue[Any]()
+    told = logging.handlers.QueueHandler(lines)
     with pytest.raises(GraphError):
         rows(t_env.sql_query("SELECT nothing FROM one"))
     logger.addHandler(told)
     try:
         with pytest.raises(AnalysisException):
             spark.sql("SELECT nothing")
-        assert not told.queue.empty()
+        assert not lines.empty()
     finally:
         logger.removeHandler(told)
 

@@ -194,8 +194,8 @@ def test_ctrl_c_while_the_jvm_starts_leaves_no_jvm(monkeypatch: pytest.MonkeyPat
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(private.subprocess, "Popen", Noted)
-    monkeypatch.setattr(private.java_gateway, "time", SimpleNamespace(sleep=interrupted))
+    monkeypatch.setattr(private.subprocess, "Popen", Noted)  # type: ignore[attr-defined]
+    monkeypatch.setattr(private.java_gateway, "time", SimpleNamespace(sleep=interrupted))  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
         private.launch_gateway(2)
     (process,) = started

@@ -144,7 +144,7 @@ def test_waiting_for_executors_can_be_cancelled() -> None:
     cancelled = threading.Event()
     cancelled.set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing.internals, "registered_executors", lambda sc: 0)
+        patch.setattr(internals, "registered_executors", lambda sc: 0)
         with pytest.raises(JobCancelledError):
             placing.wait_for_executors(NoExecutors(), 2, SystemClock(), cancelled)  # type: ignore[arg-type]
 

@@ -181,6 +181,7 @@ class Timers(RuleBasedStateMachine):
     @rule(shift=st.integers(0, 2))
     def restart(self, shift: int) -> None:
         """Go on from the completed snapshot, each kind with that of any kind."""
+        assert self.completed is not None
         chains = self.chains[self.completed]
         chains = chains[shift:] + chains[:shift]
         self.chains[self.completed] = chains

@@ -13,7 +13,7 @@ import pytest
 
 from rekindle import wire
 from rekindle.common import Configuration
-from rekindle.errors import ConfigurationError
+from rekindle.errors import ConfigurationError, ProtocolError
 from rekindle.protocol import PumpHello
 from rekindle.reception import Reception
 from rekindle.runtime.pump_server import PumpServer
@@ -112,12 +112,12 @@ def test_without_tls_the_wiretap_hears_it() -> None:
 @pytest.mark.parametrize("who", ["nobody", "another authority's"])
 def test_only_certificates_of_the_authority_are_taken(echo: Echo, tmp_path: Path, who: str) -> None:
     theirs = None if who == "nobody" else make_files(tmp_path / "theirs")
-    with pytest.raises((OSError, wire.ProtocolError)):
+    with pytest.raises((OSError, ProtocolError)):
         wire.connect_tcp(*echo.address, SECRET, theirs).receive()
 
 
 def test_a_certificate_alone_is_not_enough(echo: Echo, files: TlsFiles) -> None:
-    with pytest.raises((OSError, wire.ProtocolError)):
+    with pytest.raises((OSError, ProtocolError)):
         wire.connect_tcp(*echo.address, b"another secret", files).receive()
 
 

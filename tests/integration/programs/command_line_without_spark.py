@@ -9,5 +9,5 @@ from rekindle.cli import launchers
 from rekindle.cli.command_line import main
 from tests.support.local_cluster import launch_locally
 
-launchers.load_engine = lambda: SimpleNamespace(launch=launch_locally)  # type: ignore[assignment,return-value]
+launchers.load_engine = lambda: SimpleNamespace(launch=launch_locally)  # type: ignore
 main(sys.argv[1:])

@@ -75,7 +75,7 @@ def without_java_from_now_on() -> None:
         starts.append(None)
         raise JavaMissingError(f"there is no Java for start {len(starts)}")
 
-    session.ensure_java = none_found  # type: ignore[assignment]
+    session.ensure_java = none_found  # type: ignore[assignment, attr-defined]
 
 
 def main() -> None:

@@ -95,7 +95,7 @@ class WithWatermark(ProcessFunction):
         yield value[0], ctx.timestamp(), ctx.timer_service().current_watermark()
 
 
-class WithWatermarkKeyed(WithWatermark, KeyedProcessFunction):
+class WithWatermarkKeyed(WithWatermark, KeyedProcessFunction):  # type: ignore[misc]
     pass
 
 

@@ -14,8 +14,8 @@ from rekindle.common import Duration, Time, Types, WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, MapFunction
 from rekindle.datastream.state import StateTtlConfig, ValueStateDescriptor
 from rekindle.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from rekindle.runtime.state import keyed_backends
 from rekindle.runtime.state.rocksdb import row_cache
+from rekindle.runtime.state.rocksdb.timer_shares import TimerLimits
 from rekindle.testing import InProcessJob, ManualClock
 from tests.support.environments import checkpointed
 from tests.support.keyed_backends import TINY_LIMITS
@@ -88,7 +88,8 @@ PROGRAMS = {each.__name__: each for each in (reminders, sessions, long_sessions,
 
 
 def program(name: str, parallelism: int, backend: str, *, ttl: bool = False, unaligned: bool = False) -> Any:
-    env = checkpointed(parallelism, unaligned=unaligned, **{"state.backend.type": backend})
+    settings: dict[str, Any] = {"state.backend.type": backend}
+    env = checkpointed(parallelism, unaligned=unaligned, **settings)
     timed = env.from_collection(RECORDS).assign_timestamps_and_watermarks(BY_TIME)
     if unaligned:
         timed = timed.rebalance().map(Slow(), Types.TUPLE([Types.STRING(), Types.LONG()]))
@@ -120,7 +121,7 @@ def results_of(name: str, backends: tuple[str, ...], unaligned: bool) -> list[An
     ("name", "unaligned"), [*((name, False) for name in PROGRAMS), ("reminders", True), ("long_sessions", True)]
 )
 def test_a_rescaled_job_gives_the_same(name: str, unaligned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_backends.TimerLimits, "of", lambda operator_bytes: TINY_LIMITS)
+    monkeypatch.setattr(TimerLimits, "of", lambda operator_bytes: TINY_LIMITS)
     monkeypatch.setattr(row_cache, "_LEAST_ROWS", 4)
     monkeypatch.setattr(row_cache, "_ROW_BYTES", 1 << 30)
     expected = results_of(name, ("hashmap", "hashmap", "hashmap"), unaligned)

@@ -11,7 +11,7 @@ import pytest
 
 from rekindle.common import Configuration
 from rekindle.errors import ConfigurationError
-from rekindle.monitor.monitored_job import MonitoredJob, attach_all
+from rekindle.monitor.monitored_job import Attached, MonitoredJob, attach_all
 from rekindle.web import attach
 from rekindle.web.runtime_directory import running_drivers
 from tests.support.recorded_jobs import JOB_ID, FakeHandle, RecordedJob
@@ -31,7 +31,7 @@ def own_servers(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[None]:
         server.close()
 
 
-def shown(**settings: str) -> attach.Attached:
+def shown(**settings: str) -> Attached:
     configuration = Configuration.from_dict({"rest.port": "0", **settings})
     return attach.attach(MonitoredJob(RecordedJob().recorder, FakeHandle(), configuration))
 

@@ -23,6 +23,7 @@ from rekindle.runtime.state.keyed_state_format import (
     CapturedState,
 )
 from rekindle.serde import value_codec_for
+from tests.support.encoded_groups import encoded
 from tests.support.whole_state import whole_parts
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
@@ -244,7 +245,7 @@ def test_removed_keys_stay_until_their_removal_is_durable() -> None:
 def test_what_changed_after_a_pending_first_snapshot_outlives_later_whole_ones() -> None:
     """The first snapshot may complete, and become a base, after a savepoint and an aborted snapshot."""
     job = filled()
-    first = [(group.key_group, group.encode()) for group in job.backend.snapshot_whole(1)]
+    first = encoded(job.backend.snapshot_whole(1))
     job.at(1).items.add("before the savepoint")
     job.backend.snapshot_aside(2)
     job.at(2).count.update(20)
@@ -320,7 +321,7 @@ def test_a_few_key_groups_can_be_rewritten_at_a_time() -> None:
     some = job.backend.snapshot_delta(1, None, [3, 4]).whole
     assert [group.key_group for group in some] == [3, 4]
     rest = [part for part in job.full() if part[0] not in (3, 4)]
-    both = rest + [(group.key_group, group.encode()) for group in some]
+    both = rest + encoded(some)
     assert Job(both).content(range(50)) == job.content(range(50))
 
 
@@ -352,7 +353,7 @@ def test_what_changes_after_the_cut_is_not_in_the_snapshot() -> None:
     notes.value().append("after")  # type: ignore[union-attr]
     items.add("after")
     stock.put("after", 2)
-    for parts in (list(delta.encode()), [(group.key_group, group.encode()) for group in full]):
+    for parts in (list(delta.encode()), encoded(full)):
         restored = HashMapKeyedBackend(GROUPS, range(GROUPS))
         restored.restore(parts)
         restored.set_current_key("k")
