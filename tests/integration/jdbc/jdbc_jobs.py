@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from rekindle.common import Types
 from rekindle.datastream import StreamExecutionEnvironment
@@ -19,6 +21,7 @@ from rekindle.datastream.connectors.jdbc import (
 )
 from rekindle.graph.build import build_plan
 from rekindle.testing.in_process import InProcessJob
+from tools.servers.mariadb import MariaDbServer
 from tools.servers.postgres import PostgresServer
 
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
@@ -92,6 +95,37 @@ class PostgresTable(Table):
         with psycopg.connect(self.server.conninfo) as connection:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
+
+
+class MariaDbTable(Table):
+    def __init__(self, server: MariaDbServer) -> None:
+        self.server = server
+        super().__init__(server.jdbc_url, server.user, server.password)
+
+    @property
+    def upsert(self) -> str:
+        return f"{self.insert} ON DUPLICATE KEY UPDATE text = VALUES(text)"
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        connection = self.server.connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(sql)
+                found = list(cursor.fetchall())
+            connection.commit()
+            return found
+        finally:
+            connection.close()
+
+
+def table_on(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A table of a database: 'sqlite', 'mariadb', 'postgres', or 'row by row', which is PostgreSQL without COPY."""
+    if database == "sqlite":
+        return SqliteTable(tmp_path / "pairs.db")
+    if database == "mariadb":
+        return MariaDbTable(request.getfixturevalue("mariadb"))
+    form = RowByRowTable if database == "row by row" else PostgresTable
+    return form(request.getfixturevalue("postgres"))
 
 
 class RowByRowTable(PostgresTable):

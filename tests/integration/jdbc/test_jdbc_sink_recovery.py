@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, CommitLedger
+from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, CommitLedger, IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
-from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
+from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, SqliteTable, Table, job_of, table_on
 from tests.waiting import wait_until
 from tools.servers.postgres import PostgresServer
 
@@ -29,12 +28,9 @@ class Died(BaseException):
     """The process dies here."""
 
 
-@pytest.fixture(params=["postgres", "row by row", "sqlite"])
+@pytest.fixture(params=["postgres", "row by row", "sqlite", "mariadb"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "sqlite":
-        return SqliteTable(tmp_path / "pairs.db").create()
-    form = RowByRowTable if request.param == "row by row" else PostgresTable
-    return form(request.getfixturevalue("postgres")).create()
+    return table_on(request.param, request, tmp_path).create()
 
 
 @pytest.fixture

@@ -15,15 +15,13 @@ from rekindle.datastream.connectors.jdbc import JdbcSource, JdbcSourceBuilder
 from rekindle.errors import ConnectorError, GraphError
 from rekindle.testing.survival import assert_survives
 from tests.environments import environment
-from tests.integration.jdbc.jdbc_jobs import PAIR, PAIRS, PostgresTable, SqliteTable, Table
+from tests.integration.jdbc.jdbc_jobs import PAIR, PAIRS, PostgresTable, Table, table_on
 from tools.servers.postgres import PostgresServer
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["postgres", "sqlite", "mariadb"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "sqlite":
-        return SqliteTable(tmp_path / "pairs.db").create()
-    return PostgresTable(request.getfixturevalue("postgres")).create()
+    return table_on(request.param, request, tmp_path).create()
 
 
 def builder(table: Table, sql: str | None = None) -> JdbcSourceBuilder:
