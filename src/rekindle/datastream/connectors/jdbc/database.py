@@ -115,17 +115,11 @@ class Database:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield
 
-    def execute(
-        self,
-        connection: Connection,
-        sql: str,
-        parameters: Sequence[Any] = (),
-        options: Mapping[str, Any] | None = None,
-    ) -> CursorResult[Any]:
-        """Run a statement with `?` placeholders; the options are SQLAlchemy's."""
+    def execute(self, connection: Connection, sql: str, parameters: Sequence[Any] = ()) -> CursorResult[Any]:
+        """Run a statement with `?` placeholders."""
         (row,) = self._stored([tuple(parameters)])
         with driver_errors(connection):
-            return connection.exec_driver_sql(self._spelled(sql), row, execution_options=options)
+            return connection.exec_driver_sql(self._spelled(sql), row)
 
     def execute_many(self, connection: Connection, sql: str, rows: Sequence[RowValues]) -> None:
         """Run a statement for each row, in the driver's own fastest form."""
@@ -168,18 +162,42 @@ class Database:
     def stream(
         self, connection: Connection, sql: str, parameters: Sequence[Any], fetch_size: int
     ) -> Iterator[list[RowValues]]:
-        """Run a query and yield its rows in pieces. Close the connection if they are not all taken."""
+        """Run a query and yield its rows in pieces. Close the connection if they are not all taken.
+
+        Rows come from the driver's own cursor: SQLAlchemy's would make two objects of each.
+        """
+        transaction = connection.begin()
         if self.backend == "postgresql":
             _run(connection, "SET TRANSACTION READ ONLY")
-        result = self.execute(connection, sql, parameters, {"yield_per": fetch_size})
-        pieces = result.partitions(fetch_size)
-        if not self._engine.dialect.supports_server_side_cursors:
-            # All at once: an open query would keep every writer of SQLite's file waiting.
-            pieces = iter(list(pieces))
-            connection.commit()
-        for rows in pieces:
-            yield [tuple(row) for row in rows]
-        connection.commit()
+        (row,) = self._stored([tuple(parameters)])
+        with driver_errors(connection):
+            cursor = self._cursor(connection)
+            cursor.execute(self._spelled(sql), row)
+        if self.backend == "sqlite":
+            # All at once: an open query would keep every writer of the file waiting.
+            with driver_errors(connection):
+                rows = cursor.fetchall()
+            transaction.commit()
+            yield from (rows[begin : begin + fetch_size] for begin in range(0, len(rows), fetch_size))
+            return
+        try:
+            while rows := _fetched(connection, cursor, fetch_size):
+                yield rows
+        finally:
+            _forget_rest(cursor)
+        cursor.close()
+        transaction.commit()
+
+    def _cursor(self, connection: Connection) -> Any:
+        """A cursor of the driver that leaves the rows at the server until they are fetched."""
+        own: Any = connection.connection.driver_connection
+        if self._driver == "psycopg":
+            return own.cursor(name="rekindle_rows")
+        if self._driver == "pymysql":
+            from pymysql.cursors import SSCursor
+
+            return own.cursor(SSCursor)
+        return own.cursor()
 
     def ordered(self, query: str, column: str | None) -> str:
         """An ORDER BY clause over a query named `rekindle_rows` that leaves no two different rows in any order."""
@@ -227,6 +245,19 @@ def _engine_of(options: JdbcConnectionOptions) -> Engine:
 def _run(connection: Connection, sql: str) -> None:
     """Run a statement as it is, `%` and all."""
     connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
+
+
+def _fetched(connection: Connection, cursor: Any, count: int) -> list[RowValues]:
+    with driver_errors(connection):
+        rows = cursor.fetchmany(count)
+    return rows if not rows or type(rows[0]) is tuple else list(map(tuple, rows))
+
+
+def _forget_rest(cursor: Any) -> None:
+    """Let PyMySQL not wait for rows that nobody takes, when their connection is closed already."""
+    rest: Any = getattr(cursor, "_result", None)
+    if hasattr(rest, "unbuffered_active"):
+        rest.unbuffered_active = False
 
 
 def _nulls_first(column: str | None) -> list[str]:

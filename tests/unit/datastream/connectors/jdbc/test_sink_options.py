@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -69,3 +70,16 @@ def test_a_missing_client_is_told_where_the_program_is_built(monkeypatch: pytest
     database = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://localhost/shop").build()
     with pytest.raises(ConnectorError, match=r"pip install 'rekindle\[postgres\]'"):
         JdbcSink.sink(INSERT, NAMED, database)
+
+
+def test_a_missing_sqlalchemy_is_told_in_one_sentence() -> None:
+    program = "import sys; sys.modules['sqlalchemy'] = None; import rekindle.datastream.connectors.jdbc"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "pip install 'rekindle[sql]'" in ended.stderr.splitlines()[-1]
+
+
+def test_a_client_that_no_extra_has_is_named() -> None:
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+    for url, words in (("firebird://h/shop", "dialect 'firebird'"), ("mssql+pymssql://h/shop", "package pymssql")):
+        with pytest.raises(ConnectorError, match=words):
+            JdbcSink.sink(INSERT, NAMED, builder.with_url(url).build())
