@@ -91,6 +91,11 @@ class PostgresTable(Table):
         self.server = server
         super().__init__(server.jdbc_url, server.user, server.password)
 
+    def waits_for_a_lock(self, table: str) -> bool:
+        """Whether a statement about a table waits for somebody else's transaction."""
+        waiting = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{table}%'"
+        return bool(self.query(waiting))
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.server.conninfo) as connection:
             cursor = connection.execute(sql)
@@ -105,6 +110,11 @@ class MariaDbTable(Table):
     @property
     def upsert(self) -> str:
         return f"{self.insert} ON DUPLICATE KEY UPDATE text = VALUES(text)"
+
+    def waits_for_a_lock(self, table: str) -> bool:
+        """Whether a statement about a table waits for somebody else's transaction."""
+        waiting = f"trx_query LIKE '%{table}%' AND trx_state = 'LOCK WAIT'"
+        return bool(self.query(f"SELECT 1 FROM information_schema.innodb_trx WHERE {waiting}"))
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         connection = self.server.connect()

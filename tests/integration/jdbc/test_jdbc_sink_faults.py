@@ -85,7 +85,7 @@ def test_a_deadlock_is_tried_again(
         other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 2")
         running = threading.Thread(target=job.run)
         running.start()
-        wait_until(lambda: waits(table), "the sink waits for row 2", DEADLINE_S, pause_s=0.005)
+        wait_until(lambda: table.waits_for_a_lock(table.name), "the sink waits for row 2", DEADLINE_S, pause_s=0.005)
         other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
     running.join(DEADLINE_S)
     assert not running.is_alive()
@@ -133,11 +133,6 @@ def test_a_connection_that_mariadb_ends_is_opened_again(mariadb: MariaDbServer, 
     assert table.rows() == PAIRS
 
 
-def waits(table: PostgresTable) -> bool:
-    waiting = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{table.name}%'"
-    return bool(table.query(waiting))
-
-
 @pytest.mark.parametrize("kind", ["at_least_once", "exactly_once"])
 def test_a_serialization_failure_is_tried_again(
     postgres: PostgresServer, kind: str, caplog: pytest.LogCaptureFixture
@@ -151,7 +146,7 @@ def test_a_serialization_failure_is_tried_again(
         other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
         running = threading.Thread(target=job.run)
         running.start()
-        wait_until(lambda: waits(table), "the sink waits for row 1", DEADLINE_S)
+        wait_until(lambda: table.waits_for_a_lock(table.name), "the sink waits for row 1", DEADLINE_S)
     running.join(DEADLINE_S)
     assert table.rows() == [(1, "new")]
     assert "(40001). (try 1)" in caplog.text

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger, IntervalNumber
-from rekindle.datastream.connectors.jdbc.database import Database, RowValues
+from rekindle.datastream.connectors.jdbc.database import Database, RowValues, run_as_is
 from rekindle.datastream.connectors.jdbc.database_errors import driver_errors
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget, read_rows
@@ -87,12 +87,12 @@ class BulkInsert:
             suiting = _SUITS.get(kind, frozenset())
             if name not in types or (suiting is not None and types[name] not in suiting):
                 return False
-        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {_STAGED} (LIKE {shape.table} INCLUDING CONSTRAINTS)")
+        run_as_is(connection, f"CREATE TEMPORARY TABLE {_STAGED} (LIKE {shape.table} INCLUDING CONSTRAINTS)")
         for name in types.keys() - set(shape.bare_columns):
             quoted = name.replace('"', '""')
-            connection.exec_driver_sql(f'ALTER TABLE {_STAGED} DROP COLUMN "{quoted}" CASCADE')
+            run_as_is(connection, f'ALTER TABLE {_STAGED} DROP COLUMN "{quoted}" CASCADE')
         undone = connection.begin_nested()  # triggers leave nothing
-        connection.exec_driver_sql(self._insert)  # no rows yet: the right to insert is checked
+        run_as_is(connection, self._insert)  # no rows yet: the right to insert is checked
         undone.rollback()
         unique = 1 if shape.replaced_by or "(" in shape.on_conflict else _ANY_UNIQUE if shape.on_conflict else 0
         self.needs_trial = connection.exec_driver_sql(_REFUSES_MORE, (unique, shape.table)).scalar_one()
@@ -100,7 +100,7 @@ class BulkInsert:
 
     def clear(self, connection: Connection) -> None:
         """Empty the temporary table."""
-        connection.exec_driver_sql(f"TRUNCATE {_STAGED}")
+        run_as_is(connection, f"TRUNCATE {_STAGED}")
 
     def load(self, connection: Connection, rows: Sequence[RowValues]) -> None:
         """Copy rows into the temporary table, through psycopg's own connection."""
@@ -112,7 +112,7 @@ class BulkInsert:
 
     def insert(self, connection: Connection) -> None:
         """Insert the rows of the temporary table."""
-        connection.exec_driver_sql(self._insert)
+        run_as_is(connection, self._insert)
 
 
 class BulkTarget(IntervalTarget):

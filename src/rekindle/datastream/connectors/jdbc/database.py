@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Connection, CursorResult, Engine
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from rekindle.datastream.connectors.jdbc.database_errors import described, driver_errors
@@ -23,7 +23,7 @@ from rekindle.datastream.connectors.jdbc.statements import (
     spelled_for,
     table_of,
 )
-from rekindle.errors import ConnectorError
+from rekindle.errors import ConfigurationError, ConnectorError
 
 RowValues = tuple[Any, ...]
 _NAMES = {
@@ -73,9 +73,6 @@ _AS_TEXT: dict[type, Any] = {
 
 class Database:
     """One database, with SQLAlchemy's engine for it; connections belong to those who open them."""
-
-    #: The errors of its operations.
-    errors = (DBAPIError,)
 
     def __init__(self, options: JdbcConnectionOptions) -> None:
         self.options = options
@@ -135,18 +132,18 @@ class Database:
     def check_statement(self, connection: Connection, sql: str) -> None:
         """Let the database compile a statement without running it: missing tables and columns are told."""
         if self.backend == "postgresql":
-            _run(connection, f"PREPARE rekindle_checked AS {numbered(sql)}")
-            _run(connection, "DEALLOCATE rekindle_checked")
+            run_as_is(connection, f"PREPARE rekindle_checked AS {numbered(sql)}")
+            run_as_is(connection, "DEALLOCATE rekindle_checked")
         elif self.backend in ("mysql", "mariadb"):
             self.execute(connection, "SET @rekindle_checked = ?", (sql.replace("??", "?"),))
-            _run(connection, "PREPARE rekindle_checked FROM @rekindle_checked")
-            _run(connection, "DEALLOCATE PREPARE rekindle_checked")
+            run_as_is(connection, "PREPARE rekindle_checked FROM @rekindle_checked")
+            run_as_is(connection, "DEALLOCATE PREPARE rekindle_checked")
         elif self.backend == "sqlite":
             self.execute(connection, f"EXPLAIN {sql}", (None,) * count_placeholders(sql))
         elif table_of(sql) is not None:
             shape = insert_shape(sql)
             columns = ", ".join(shape.columns) if shape is not None else "*"
-            _run(connection, f"SELECT {columns} FROM {table_of(sql)} WHERE 1 = 0")
+            run_as_is(connection, f"SELECT {columns} FROM {table_of(sql)} WHERE 1 = 0")
 
     def check_transactions(self, connection: Connection, sql: str) -> None:
         """Refuse a table that keeps what a transaction takes back: MySQL has such engines."""
@@ -168,7 +165,7 @@ class Database:
         """
         transaction = connection.begin()
         if self.backend == "postgresql":
-            _run(connection, "SET TRANSACTION READ ONLY")
+            run_as_is(connection, "SET TRANSACTION READ ONLY")
         (row,) = self._stored([tuple(parameters)])
         with driver_errors(connection):
             cursor = self._cursor(connection)
@@ -240,10 +237,13 @@ def _engine_of(options: JdbcConnectionOptions) -> Engine:
             f"Databases of {_NAMES.get(backend, backend)} need the package {package}: install it on the driver and on "
             f"the workers{command}."
         ) from error
+    except ArgumentError:
+        # Not with its words: they may hold a password.
+        raise ConfigurationError(f"SQLAlchemy cannot use the URL of {options!r}: correct its parts.") from None
 
 
-def _run(connection: Connection, sql: str) -> None:
-    """Run a statement as it is, `%` and all."""
+def run_as_is(connection: Connection, sql: str) -> None:
+    """Run a statement without parameters as it is, `%` and all."""
     connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 

@@ -101,11 +101,11 @@ def driver_errors(connection: Connection) -> Iterator[None]:
 def fault_of(error: DBAPIError) -> Fault:
     """Say what an error means; without a code it is the connection's."""
     code = code_of(error)
-    if code is not None and code.startswith(_PASSING):
-        return Fault.PASSING
-    if error.connection_invalidated or (code is not None and code.startswith(_AWAY)):
+    if error.connection_invalidated or (code is None and _is_of_the_connection(error)):
         return Fault.LOST
-    return Fault.LOST if code is None and _is_of_the_connection(error) else Fault.REFUSED
+    if code is None:
+        return Fault.REFUSED
+    return Fault.PASSING if code.startswith(_PASSING) else Fault.LOST if code.startswith(_AWAY) else Fault.REFUSED
 
 
 def refuses_row(error: BaseException | None) -> bool:
@@ -124,9 +124,8 @@ def is_refused_login(error: DBAPIError) -> bool:
 def described(error: DBAPIError) -> str:
     """The database's words, its code and what to do: the end of a sentence."""
     code, words = code_of(error), _words(error)
-    advice = (
-        next((_ADVICE[code[:end]] for end in range(len(code), 1, -1) if code[:end] in _ADVICE), None) if code else None
-    )
+    beginnings = [code[:end] for end in range(len(code), 1, -1)] if code else []
+    advice = next((_ADVICE[each] for each in beginnings if each in _ADVICE), None)
     if advice is None and code is None and _is_of_the_connection(error):
         advice = _SERVER_RUNS
     if advice is None and refuses_row(error):

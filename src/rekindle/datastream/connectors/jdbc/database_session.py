@@ -83,6 +83,8 @@ class DatabaseSession:
 
     def open(self) -> Connection:
         """Return the connection; waits for a server that is away, as long as the options say."""
+        if self._connection is not None and self._connection.invalidated:
+            self.close()  # SQLAlchemy would open it again by itself, without what `prepare` makes
         if self._connection is None:
             self._connection = self._connected()
             self.connections += 1

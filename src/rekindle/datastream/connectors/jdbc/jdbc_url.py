@@ -60,6 +60,7 @@ _WITHOUT_MEANING: Mapping[str, frozenset[str]] = {
         | {"useBulkStmts", "useCursorFetch", "useServerPrepStmts", "useUnicode", "zeroDateTimeBehavior"}
     ),
 }
+_SECRET_WORDS = ("password", "pwd", "secret", "token", "odbc_connect")
 _NO_TLS = {"useSSL": "false", "sslMode": "disable"}
 
 
@@ -128,13 +129,18 @@ def secrets_of(url: URL) -> list[str]:
     >>> secrets_of(parse_url("jdbc:postgresql://h/d?password=tiger&sslpassword=lion"))
     ['tiger', 'lion']
     """
-    hidden = [value for name, value in url.query.items() if any(word in name.lower() for word in ("password", "pwd"))]
+    hidden = [value for name, value in url.query.items() if any(word in name.lower() for word in _SECRET_WORDS)]
     return [text for text in (url.password, *hidden) if isinstance(text, str) and text]
+
+
+def is_file(url: URL) -> bool:
+    """Whether a database is a file, without users."""
+    return url.get_backend_name() in _FILES
 
 
 def _checked(url: URL) -> URL:
     """SQLAlchemy's own URL of a file passes the same checks as JDBC's."""
-    if url.get_backend_name() in ("sqlite", "duckdb"):
+    if is_file(url):
         _check_file(url.get_backend_name(), url.database or "")
     return url
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.engine import URL
 
-from rekindle.datastream.connectors.jdbc.jdbc_url import check_driver, parse_url, place_of, secrets_of
+from rekindle.datastream.connectors.jdbc.jdbc_url import check_driver, is_file, parse_url, place_of, secrets_of
 from rekindle.errors import GraphError
 
 _HIDDEN = "******"
@@ -40,7 +40,9 @@ class JdbcConnectionOptions:
     address: URL = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        address = parse_url(self._url).set(username=self._user_name, password=self._password)
+        address = parse_url(self._url)
+        if not is_file(address):
+            address = address.set(username=self._user_name, password=self._password)
         object.__setattr__(self, "address", address)
         if self._driver_name is not None:
             check_driver(self._driver_name, address.get_backend_name())
@@ -55,11 +57,11 @@ class JdbcConnectionOptions:
 
     def get_user_name(self) -> str | None:
         """Return the user's name, or None."""
-        return self.address.username
+        return self.address.username or self._user_name
 
     def get_password(self) -> str | None:
         """Return the password, or None."""
-        return self.address.password
+        return self.address.password or self._password
 
     @property
     def place(self) -> str:
@@ -68,7 +70,7 @@ class JdbcConnectionOptions:
 
     def secrets(self) -> list[str]:
         """Return the secret texts, which no message may contain."""
-        return secrets_of(self.address)
+        return [*secrets_of(self.address), *filter(None, [self._password])]
 
     def __repr__(self) -> str:
         user, hidden = self.get_user_name(), _HIDDEN if self.secrets() else None
