@@ -37,6 +37,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 PROPERTY_TIMEOUT_S = 600
 # The first test that needs a server may have to wait for its download.
 SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase", "mortal", "postgres", "own_postgres"}
+SERVER_FIXTURES |= {"mariadb", "own_mariadb"}
 SERVER_TIMEOUT_S = 600
 INTEGRATION_FOLDERS = ("integration", "recovery", "servers")
 UNHURRIED = hypothesis.settings(
@@ -309,6 +310,24 @@ def own_postgres() -> Iterator[Any]:
     from tools.servers.postgres import PostgresServer
 
     with _starting(PostgresServer) as start:
+        yield start()
+
+
+@pytest.fixture(scope="session")
+def mariadb(in_temporary_folder: None) -> Iterator[Any]:
+    """The worker's MariaDB server; a test that stops or kills one takes `own_mariadb`."""
+    from tools.servers.mariadb import MariaDbServer
+
+    with _starting(MariaDbServer) as start:
+        yield start()
+
+
+@pytest.fixture
+def own_mariadb() -> Iterator[Any]:
+    """A MariaDB server of the test's own, which it may stop, kill and restart."""
+    from tools.servers.mariadb import MariaDbServer
+
+    with _starting(MariaDbServer) as start:
         yield start()
 
 

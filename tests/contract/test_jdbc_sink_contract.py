@@ -1,4 +1,4 @@
-"""The contract of exactly-once sinks, for the JDBC sink on SQLite and on a real PostgreSQL server.
+"""The contract of exactly-once sinks, for the JDBC sink on SQLite and on real servers of PostgreSQL and MariaDB.
 
 The tables have no keys, and the statement is a plain INSERT: a row that is written twice shows.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rekindle.testing.sink_contract import SinkContract, SinkUnderTest
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable
+from tests.integration.jdbc.jdbc_jobs import PAIRS, MariaDbTable, PostgresTable, RowByRowTable, SqliteTable
+from tools.servers.mariadb import MariaDbServer
 from tools.servers.postgres import PostgresServer
 
 
@@ -25,4 +26,11 @@ class TestOnPostgres(SinkContract):
     @pytest.fixture(params=[PostgresTable, RowByRowTable])
     def sink(self, request: pytest.FixtureRequest, postgres: PostgresServer) -> SinkUnderTest:
         table = request.param(postgres).create()
+        return SinkUnderTest(table.exactly_once, table.rows, PAIRS)
+
+
+class TestOnMariaDb(SinkContract):
+    @pytest.fixture
+    def sink(self, mariadb: MariaDbServer) -> SinkUnderTest:
+        table = MariaDbTable(mariadb).create()
         return SinkUnderTest(table.exactly_once, table.rows, PAIRS)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from rekindle.common import Types
 from rekindle.datastream import StreamExecutionEnvironment
@@ -19,6 +21,7 @@ from rekindle.datastream.connectors.jdbc import (
 )
 from rekindle.graph.build import build_plan
 from rekindle.testing.in_process import InProcessJob
+from tools.servers.mariadb import MariaDbServer
 from tools.servers.postgres import PostgresServer
 
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
@@ -36,7 +39,7 @@ class Table:
     def options(self, timeout_s: int = 20, **given: Any) -> JdbcConnectionOptions:
         builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(given.get("url", self._url))
         if self._user is not None:
-            builder.with_user_name(self._user).with_password(given.get("password", self._password))
+            builder.with_user_name(self._user).with_password(given.get("password") or self._password or "")
         return builder.with_connection_check_timeout_seconds(timeout_s).build()
 
     @property
@@ -54,8 +57,8 @@ class Table:
 
     def exactly_once(self, sql: str | None = None, *, batch: int = 5, type_info: Any = PAIR, **given: Any) -> JdbcSink:
         execution = JdbcExecutionOptions.builder().with_batch_size(batch).build()
-        ledger = JdbcExactlyOnceOptions.builder().with_ledger_table(self.ledger)
-        ledger = ledger.with_refused_rows(given.pop("refused_rows", "fail")).build()
+        builder = JdbcExactlyOnceOptions.builder().with_ledger_table(self.ledger)
+        ledger = builder.with_refused_rows(given.pop("refused_rows", "fail")).build()
         return JdbcSink.exactly_once_sink(sql or self.insert, type_info, self.options(**given), execution, ledger)
 
     def create(self, columns: str = "n BIGINT, text VARCHAR(40)") -> Any:
@@ -88,10 +91,51 @@ class PostgresTable(Table):
         self.server = server
         super().__init__(server.jdbc_url, server.user, server.password)
 
+    def waits_for_a_lock(self, table: str) -> bool:
+        """Whether a statement about a table waits for somebody else's transaction."""
+        waiting = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{table}%'"
+        return bool(self.query(waiting))
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.server.conninfo) as connection:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
+
+
+class MariaDbTable(Table):
+    def __init__(self, server: MariaDbServer) -> None:
+        self.server = server
+        super().__init__(server.jdbc_url, server.user, server.password)
+
+    @property
+    def upsert(self) -> str:
+        return f"{self.insert} ON DUPLICATE KEY UPDATE text = VALUES(text)"
+
+    def waits_for_a_lock(self, table: str) -> bool:
+        """Whether a statement about a table waits for somebody else's transaction."""
+        waiting = f"trx_query LIKE '%{table}%' AND trx_state = 'LOCK WAIT'"
+        return bool(self.query(f"SELECT 1 FROM information_schema.innodb_trx WHERE {waiting}"))
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        connection = self.server.connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(sql)
+                found = list(cursor.fetchall())
+            connection.commit()
+            return found
+        finally:
+            connection.close()
+
+
+def table_on(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A table of a database: 'sqlite', 'mariadb', 'postgres', or 'row by row', which is PostgreSQL without COPY."""
+    if database == "sqlite":
+        return SqliteTable(tmp_path / "pairs.db")
+    if database == "mariadb":
+        return MariaDbTable(request.getfixturevalue("mariadb"))
+    form = RowByRowTable if database == "row by row" else PostgresTable
+    return form(request.getfixturevalue("postgres"))
 
 
 class RowByRowTable(PostgresTable):

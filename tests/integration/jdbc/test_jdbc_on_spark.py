@@ -15,7 +15,7 @@ from rekindle.crash_points import CRASH_AT, CRASH_ONCE
 from rekindle.datastream import CheckpointListener, MapFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import JobExecutionError
-from tests.integration.jdbc.jdbc_jobs import PAIR, PostgresTable
+from tests.integration.jdbc.jdbc_jobs import PAIR, PostgresTable, table_on
 from tests.support.environments import checkpointed
 from tests.support.waiting import wait_until
 from tools.servers.postgres import PostgresServer
@@ -60,12 +60,21 @@ class FailOnce(MapFunction, CheckpointListener):
         return value
 
 
-@pytest.mark.parametrize("point", ["before-commit:2", "after-commit:2", "before-recommit"])
+@pytest.mark.parametrize(
+    ("database", "point"),
+    [
+        ("postgres", "before-commit:2"),
+        ("postgres", "after-commit:2"),
+        ("postgres", "before-recommit"),
+        ("mariadb", "after-commit:2"),
+        ("mariadb", "before-recommit"),
+    ],
+)
 def test_exactly_once_with_a_slot_killed_around_its_commit(
-    spark: Any, postgres: PostgresServer, crash_slots: Any, tmp_path: Path, point: str
+    spark: Any, request: pytest.FixtureRequest, crash_slots: Any, tmp_path: Path, database: str, point: str
 ) -> None:
     """Plain INSERTs into a table without a key: a row that is written twice shows."""
-    table = PostgresTable(postgres).create()
+    table = table_on(database, request, tmp_path).create()
     crashed = crash_slots(f"{point}@slot")
     env = checkpointed(2, 150, directory=tmp_path / "checkpoints", restarts=5)
     stream = pairs(env)
@@ -83,7 +92,7 @@ def test_a_server_killed_in_the_middle_and_a_resume_at_another_parallelism(
     once, again = PostgresTable(own_postgres).create(), PostgresTable(own_postgres)
     again.create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
 
-    def job(parallelism: int, **settings: str) -> Any:
+    def job(parallelism: int, **settings: Any) -> Any:
         env = checkpointed(parallelism, 150, directory=tmp_path / "checkpoints", restarts=5, **settings)
         stream = pairs(env, 300)
         stream.rebalance().add_sink(once.exactly_once()).uid("once")

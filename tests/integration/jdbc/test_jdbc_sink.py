@@ -16,18 +16,25 @@ from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from rekindle.errors import ConnectorError
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
+from tests.integration.jdbc.jdbc_jobs import (
+    PAIRS,
+    MariaDbTable,
+    PostgresTable,
+    RowByRowTable,
+    SqliteTable,
+    Table,
+    job_of,
+    table_on,
+)
 from tests.support.waiting import wait_until
+from tools.servers.mariadb import MariaDbServer
 from tools.servers.ports import LOOPBACK, free_ports
 from tools.servers.postgres import PostgresServer
 
 
-@pytest.fixture(params=["postgres", "row by row", "sqlite"])
+@pytest.fixture(params=["postgres", "row by row", "sqlite", "mariadb"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
-    if request.param == "sqlite":
-        return SqliteTable(tmp_path / "pairs.db")
-    form = RowByRowTable if request.param == "row by row" else PostgresTable
-    return form(request.getfixturevalue("postgres"))
+    return table_on(request.param, request, tmp_path)  # type: ignore[no-any-return]
 
 
 @pytest.fixture(params=[PostgresTable, RowByRowTable])
@@ -94,10 +101,19 @@ def test_an_error_in_the_background_is_raised_by_the_next_call(table: Table) -> 
 
 
 def test_types_of_values(table: Table) -> None:
-    table.create("n BIGINT, text VARCHAR(40), exact NUMERIC(10, 2), day DATE, at TIMESTAMP, raw BYTEA, flag BOOLEAN")
+    raw = "BLOB" if isinstance(table, MariaDbTable) else "BYTEA"
+    table.create(f"n BIGINT, text VARCHAR(40), exact NUMERIC(10, 2), day DATE, at TIMESTAMP, raw {raw}, flag BOOLEAN")
     kinds = [Types.LONG(), Types.STRING(), Types.BIG_DEC(), Types.SQL_DATE(), Types.SQL_TIMESTAMP()]
     kind = Types.ROW([*kinds, Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.BOOLEAN()])
-    row = (2**40, "ü?%s", Decimal("1.50"), date(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5), b"\x00\xff", True)
+    row: tuple[Any, ...] = (
+        2**40,
+        "ü?%s",
+        Decimal("1.50"),
+        date(2026, 1, 2),
+        datetime(2026, 1, 2, 3, 4, 5),
+        b"\x00\xff",
+        True,
+    )
     nulls = (None,) * 7
     sql = f"INSERT INTO {table.name} VALUES (?, ?, ?, ?, ?, ?, ?) /* '?' */"
     for sink in (table.at_least_once(sql, type_info=kind), table.exactly_once(sql, type_info=kind)):
@@ -186,6 +202,73 @@ def test_a_value_that_does_not_fit_fails_before_the_checkpoint_counts(
         assert word in told
     assert pg.rows() == []
     job.kill()
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ("n BIGINT, text VARCHAR(2)", ["row (10, 'v10')", "Data too long for column 'text'", "correct the records"]),
+        ("n SMALLINT, text TEXT", ["row (100000, 'v10')", "Out of range value for column 'n'", "correct the records"]),
+        ("n BIGINT, text INTEGER", ["row (10, 'v10')", "Incorrect integer value", "correct the records"]),
+        ("n BIGINT, text TEXT NOT NULL", ["row (10, None)", "Column 'text' cannot be null", "correct the records"]),
+        ("n BIGINT CHECK (n < 10), text TEXT", ["row (10, 'v10')", "CONSTRAINT", "correct the records"]),
+        ("n BIGINT UNIQUE, text TEXT", ["row (1, '1')", "Duplicate entry", "correct the records"]),
+    ],
+)
+def test_a_value_that_mariadb_refuses_fails_before_the_checkpoint_counts(
+    mariadb: MariaDbServer, kind: str, columns: str, words: list[str]
+) -> None:
+    table = MariaDbTable(mariadb).create(columns)
+    records = [(1, "1"), (100000 if "SMALLINT" in columns else 10, None if "NOT NULL" in columns else "v10"), (1, "1")]
+    if "UNIQUE" in columns:
+        records = [(1, "1"), (1, "1")]
+    job = job_of(getattr(table, kind)(), records=records, max_records=10)
+    told = cause_of(lambda: job.checkpoint(complete=False))
+    for word in (f"table '{table.name}'", *words):
+        assert word in told
+    assert table.rows() == []
+    job.kill()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"password": "open barley"}, ["failed to let user 'rekindle' in", "check the user name and the password"]),
+        ({"url": "nowhere"}, ["Unknown database 'nowhere'", "create the database, or correct its name"]),
+        ({"url": "away", "timeout_s": 1}, ["failed to answer within 1 s", "see that the server runs"]),
+    ],
+)
+def test_a_mariadb_that_cannot_be_connected_to_is_told(
+    mariadb: MariaDbServer, kind: str, given: dict[str, Any], words: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    urls = {
+        "nowhere": mariadb.jdbc_url.replace("/shop", "/nowhere"),
+        "away": f"jdbc:mariadb://{LOOPBACK}:{free_ports(1)[0]}/shop",
+    }
+    chosen = {**given, "url": urls.get(given.get("url", ""), mariadb.jdbc_url)}
+    began = time.monotonic()
+    told = cause_of(lambda: job_of(getattr(MariaDbTable(mariadb), kind)(**chosen)))
+    for word in ("MariaDB at", *words):
+        assert word in told
+    assert "barley" not in told + caplog.text
+    assert time.monotonic() - began < 10
+
+
+def test_names_of_sinks_that_differ_in_case_have_notes_of_their_own(mariadb: MariaDbServer) -> None:
+    """MariaDB's texts are equal in small letters and in capitals; those of the ledger are not."""
+    tables = [MariaDbTable(mariadb).create(), MariaDbTable(mariadb).create()]
+    tables[1].ledger = tables[0].ledger
+    for table, uid in zip(tables, ("sink", "SINK"), strict=True):
+        job_of(table.exactly_once(), uid=uid).run()
+    assert tables[0].rows() == tables[1].rows() == PAIRS
+
+
+def test_a_table_without_transactions_is_refused_for_exactly_once(mariadb: MariaDbServer) -> None:
+    table = MariaDbTable(mariadb)
+    table.query(f"CREATE TABLE {table.name} (n BIGINT, text VARCHAR(40)) ENGINE = MyISAM")
+    assert "is of the engine MyISAM" in cause_of(lambda: job_of(table.exactly_once()))
+    job_of(table.at_least_once()).run()
+    assert table.rows() == PAIRS
 
 
 def test_without_the_check_at_the_barrier_no_restart_helps(pg: PostgresTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,17 @@ import psycopg
 import pytest
 
 from rekindle.errors import ConnectorError
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, job_of
+from tests.integration.jdbc.jdbc_jobs import (
+    PAIRS,
+    MariaDbTable,
+    PostgresTable,
+    RowByRowTable,
+    SqliteTable,
+    Table,
+    job_of,
+)
 from tests.support.waiting import wait_until
+from tools.servers.mariadb import MariaDbServer
 from tools.servers.postgres import PostgresServer
 
 DEADLINE_S = 20.0
@@ -43,16 +52,20 @@ def test_a_server_that_is_killed_between_barrier_and_commit_is_waited_for(own_po
     assert once.rows() == again.rows() == PAIRS
 
 
-def test_a_server_that_stays_away_is_told_and_the_next_run_loses_nothing(own_postgres: PostgresServer) -> None:
-    table = PostgresTable(own_postgres).create()
+@pytest.mark.parametrize("kind", [PostgresTable, MariaDbTable])
+def test_a_server_that_stays_away_is_told_and_the_next_run_loses_nothing(
+    kind: Callable[[Any], Table], request: pytest.FixtureRequest
+) -> None:
+    server = request.getfixturevalue("own_postgres" if kind is PostgresTable else "own_mariadb")
+    table = kind(server).create()
     job = job_of(table.exactly_once(timeout_s=1))
     checkpoint = job.checkpoint(complete=False)
-    own_postgres.kill()
+    server.kill()
     with pytest.raises(Exception) as caught:
         job.complete(checkpoint)
     assert "failed to answer within 1 s" in str(caught.value.__cause__)
     job.kill()
-    own_postgres.restart()
+    server.restart()
     job_of(table.exactly_once(), 1, checkpoint).run()
     assert table.rows() == PAIRS
 
@@ -72,7 +85,7 @@ def test_a_deadlock_is_tried_again(
         other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 2")
         running = threading.Thread(target=job.run)
         running.start()
-        wait_until(lambda: waits(table), "the sink waits for row 2", DEADLINE_S, pause_s=0.005)
+        wait_until(lambda: table.waits_for_a_lock(table.name), "the sink waits for row 2", DEADLINE_S, pause_s=0.005)
         other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
     running.join(DEADLINE_S)
     assert not running.is_alive()
@@ -80,9 +93,44 @@ def test_a_deadlock_is_tried_again(
     assert "(40P01). (try 1)" in caplog.text
 
 
-def waits(table: PostgresTable) -> bool:
-    waiting = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{table.name}%'"
-    return bool(table.query(waiting))
+@pytest.mark.parametrize("kind", ["at_least_once", "exactly_once"])
+def test_a_deadlock_on_mariadb_is_tried_again(
+    mariadb: MariaDbServer, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As above; the other transaction has written more, so the sink's is the victim."""
+    table = MariaDbTable(mariadb).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+    table.query(f"INSERT INTO {table.name} VALUES " + ", ".join(f"({n}, 'old')" for n in range(50)))
+    job = job_of(getattr(table, kind)(table.upsert), records=[(1, "new"), (2, "new")], max_records=10)
+    other = mariadb.connect()
+    with other.cursor() as cursor:
+        cursor.execute(f"UPDATE {table.name} SET text = 'other' WHERE n >= 2")
+        running = threading.Thread(target=job.run)
+        running.start()
+        waiting = f"SELECT 1 FROM information_schema.innodb_trx WHERE trx_query LIKE '%{table.name}%'"
+        wait_until(
+            lambda: table.query(f"{waiting} AND trx_state = 'LOCK WAIT'"), "the sink waits for row 2", DEADLINE_S
+        )
+        cursor.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
+    other.commit()
+    other.close()
+    running.join(DEADLINE_S)
+    assert not running.is_alive()
+    assert table.rows()[1:3] == [(1, "new"), (2, "new")]
+    assert "(1213). (try 1)" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["at_least_once", "exactly_once"])
+def test_a_connection_that_mariadb_ends_is_opened_again(mariadb: MariaDbServer, kind: str) -> None:
+    table = MariaDbTable(mariadb).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+    job = job_of(getattr(table, kind)(table.upsert))
+    checkpoint = job.checkpoint(complete=False)
+    connections = table.query("SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID()")
+    for (number,) in connections:
+        table.query(f"KILL {number}")
+    assert connections
+    job.complete(checkpoint)
+    job.run()
+    assert table.rows() == PAIRS
 
 
 @pytest.mark.parametrize("kind", ["at_least_once", "exactly_once"])
@@ -98,7 +146,7 @@ def test_a_serialization_failure_is_tried_again(
         other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
         running = threading.Thread(target=job.run)
         running.start()
-        wait_until(lambda: waits(table), "the sink waits for row 1", DEADLINE_S)
+        wait_until(lambda: table.waits_for_a_lock(table.name), "the sink waits for row 1", DEADLINE_S)
     running.join(DEADLINE_S)
     assert table.rows() == [(1, "new")]
     assert "(40001). (try 1)" in caplog.text

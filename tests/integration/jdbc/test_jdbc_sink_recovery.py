@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, CommitLedger
+from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, CommitLedger, IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
-from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
+from tests.integration.jdbc.jdbc_jobs import PAIRS, MariaDbTable, PostgresTable, SqliteTable, Table, job_of, table_on
 from tests.support.waiting import wait_until
 from tools.servers.postgres import PostgresServer
 
@@ -29,17 +28,20 @@ class Died(BaseException):
     """The process dies here."""
 
 
-@pytest.fixture(params=["postgres", "row by row", "sqlite"])
+@pytest.fixture(params=["postgres", "row by row", "sqlite", "mariadb"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "sqlite":
-        return SqliteTable(tmp_path / "pairs.db").create()
-    form = RowByRowTable if request.param == "row by row" else PostgresTable
-    return form(request.getfixturevalue("postgres")).create()
+    return table_on(request.param, request, tmp_path).create()
 
 
 @pytest.fixture
 def pg(postgres: PostgresServer) -> Any:
     return PostgresTable(postgres).create()
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def locked(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A table of a database that locks rows, not files."""
+    return table_on(request.param, request, tmp_path).create()
 
 
 def finished_but_not_committed(table: Table, parallelism: int = 1) -> tuple[Any, Any]:
@@ -143,10 +145,10 @@ def test_a_zombie_that_wakes_up_after_the_recovery_writes_nothing(table: Table) 
 
 @pytest.mark.parametrize("zombie_succeeds", [True, False])
 def test_a_recovery_waits_for_a_zombie_inside_its_commit_and_then_knows(
-    pg: PostgresTable, zombie_succeeds: bool, monkeypatch: pytest.MonkeyPatch
+    locked: PostgresTable | MariaDbTable, zombie_succeeds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The zombie has written its rows, not committed them, when the recovery begins."""
-    zombie, final = finished_but_not_committed(pg)
+    zombie, final = finished_but_not_committed(locked)
     asleep, awake = threading.Event(), threading.Event()
     sleeper: list[threading.Thread] = []
 
@@ -170,20 +172,15 @@ def test_a_recovery_waits_for_a_zombie_inside_its_commit_and_then_knows(
     sleeper.append(threading.Thread(target=wake_up))
     sleeper[0].start()
     assert asleep.wait(DEADLINE_S)
-    recovery = threading.Thread(target=lambda: job_of(pg.exactly_once(), 1, final).run())
+    recovery = threading.Thread(target=lambda: job_of(locked.exactly_once(), 1, final).run())
     recovery.start()
-    wait_until(lambda: waits_for_a_lock(pg), "the recovery waits for the zombie's row", DEADLINE_S)
+    wait_until(lambda: locked.waits_for_a_lock(locked.ledger), "the recovery waits for the zombie's row", DEADLINE_S)
     awake.set()
     for thread in (sleeper[0], recovery):
         thread.join(DEADLINE_S)
 
     assert len(failed) == (0 if zombie_succeeds else 1)
-    assert pg.rows() == PAIRS
-
-
-def waits_for_a_lock(table: PostgresTable) -> bool:
-    waiting = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{table.ledger}%'"
-    return bool(table.query(waiting))
+    assert locked.rows() == PAIRS
 
 
 # -- the ledger --------------------------------------------------------------------------------------------------------

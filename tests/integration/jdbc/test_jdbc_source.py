@@ -14,16 +14,15 @@ from rekindle.datastream.connectors.base import SourceReaderContext
 from rekindle.datastream.connectors.jdbc import JdbcSource, JdbcSourceBuilder
 from rekindle.errors import ConnectorError, GraphError
 from rekindle.testing.survival import assert_survives
-from tests.integration.jdbc.jdbc_jobs import PAIR, PAIRS, PostgresTable, SqliteTable, Table
+from tests.integration.jdbc.jdbc_jobs import PAIR, PAIRS, PostgresTable, Table, table_on
 from tests.support.environments import environment
+from tests.support.polled import polled_list
 from tools.servers.postgres import PostgresServer
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["postgres", "sqlite", "mariadb"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "sqlite":
-        return SqliteTable(tmp_path / "pairs.db").create()
-    return PostgresTable(request.getfixturevalue("postgres")).create()
+    return table_on(request.param, request, tmp_path).create()
 
 
 def builder(table: Table, sql: str | None = None) -> JdbcSourceBuilder:
@@ -42,7 +41,7 @@ def fill(table: Table, rows: list[tuple[Any, ...]]) -> None:
 def read_all(source: JdbcSource, parallelism: int = 2) -> list[Any]:
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(parallelism))
     rows: list[Any] = []
-    while (piece := reader.poll(3)) is not None:
+    while piece := polled_list(reader, 3):
         rows += piece
     reader.close()
     return rows
@@ -69,14 +68,14 @@ def test_rows_that_come_and_go_before_the_position_do_no_harm(table: Table) -> N
     fill(table, PAIRS)
     source = builder(table).set_partition_column("n").set_num_partitions(1).build()
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
-    first = [*(reader.poll(10) or []), *(reader.poll(10) or [])]
+    first = [*polled_list(reader, 10), *polled_list(reader, 10)]
     splits = reader.snapshot_state(1)
     reader.close()
     table.query(f"DELETE FROM {table.name} WHERE n = 0")
     fill(table, [(-1, "new"), (-2, "new"), (-3, "new")])
     restored = source.create_reader(SourceReaderContext(0, 1), splits)
     rest: list[Any] = []
-    while (piece := restored.poll(10)) is not None:
+    while piece := polled_list(restored, 10):
         rest += piece
     restored.close()
     assert first + rest == PAIRS
@@ -124,10 +123,10 @@ def test_a_server_that_is_killed_is_waited_for(own_postgres: PostgresServer) -> 
     fill(table, PAIRS)
     source = builder(table).set_partition_column("n").set_num_partitions(2).build()
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
-    rows = list(reader.poll(5) or [])
+    rows = polled_list(reader, 5)
     own_postgres.kill()
     own_postgres.restart()
-    while (piece := reader.poll(5)) is not None:
+    while piece := polled_list(reader, 5):
         rows += piece
     reader.close()
     assert rows == PAIRS

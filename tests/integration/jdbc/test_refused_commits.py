@@ -18,8 +18,7 @@ from rekindle.cli.command_line import app
 from rekindle.datastream.connectors.jdbc import rows_of_committable
 from rekindle.errors import CheckpointError
 from rekindle.testing import StoredCheckpoint
-from tests.integration.jdbc.jdbc_jobs import PAIR, PostgresTable, RowByRowTable, SqliteTable, job_of
-from tools.servers.postgres import PostgresServer
+from tests.integration.jdbc.jdbc_jobs import PAIR, SqliteTable, job_of, table_on
 
 #: Each of two subtasks reads a row with the key 1.
 FIRST, SECOND = [(1, "first"), (2, "first")], [(1, "second"), (3, "second")]
@@ -30,12 +29,9 @@ TAKE_OUT = re.compile(
 KEYED = "n BIGINT PRIMARY KEY, text VARCHAR(40)"
 
 
-@pytest.fixture(params=["bulk", "row by row", "sqlite"])
+@pytest.fixture(params=["postgres", "row by row", "sqlite", "mariadb"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "sqlite":
-        return SqliteTable(tmp_path / "db").create(KEYED)
-    server: PostgresServer = request.getfixturevalue("postgres")
-    return (PostgresTable if request.param == "bulk" else RowByRowTable)(server).create(KEYED)
+    return table_on(request.param, request, tmp_path).create(KEYED)
 
 
 def refused(table: Any, directory: Path | None = None) -> tuple[Any, str]:

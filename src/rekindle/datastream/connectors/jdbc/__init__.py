@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
-from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactlyOnceOptions
-from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
-from rekindle.datastream.connectors.jdbc.row_file import rows_of_committable
+from importlib.util import find_spec
+
+from rekindle.errors import ConnectorError
+
+if find_spec("sqlalchemy") is None:
+    raise ConnectorError(
+        "SQL databases need the package sqlalchemy: install it on the driver and on the workers with "
+        "pip install 'rekindle[sql]'."
+    )
+
+from rekindle.datastream.connectors.jdbc.interval_target import rows_of_committable
+from rekindle.datastream.connectors.jdbc.options import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
+)
 from rekindle.datastream.connectors.jdbc.sink import JdbcSink
 from rekindle.datastream.connectors.jdbc.source import JdbcSource, JdbcSourceBuilder
 

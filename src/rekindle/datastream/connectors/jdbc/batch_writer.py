@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy.engine import Connection
+
 from rekindle.datastream.connectors.jdbc.bulk_insert import BulkInsert
 from rekindle.datastream.connectors.jdbc.database import RowValues
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
-from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
+from rekindle.datastream.connectors.jdbc.refused_value import refused_value
+from rekindle.datastream.connectors.jdbc.settings import JdbcSinkSettings
 from rekindle.datastream.connectors.sink_api import SinkWriter
 
 
@@ -49,11 +52,11 @@ class BatchWriter(SinkWriter[Any]):
             self._session.transaction(
                 lambda connection: self._write(connection, rows),
                 f"write {len(rows)} rows into {settings.target}",
-                lambda connection: database.value_that_does_not_fit(connection, settings.sql, rows),
+                lambda connection: refused_value(database, connection, settings.sql, rows),
             )
             self._pending = []
 
-    def _write(self, connection: Any, rows: list[RowValues]) -> None:
+    def _write(self, connection: Connection, rows: list[RowValues]) -> None:
         if self._bulk is None or not self._bulk.ready:
             self._session.database.execute_many(connection, self._settings.sql, rows)
             return

@@ -1,22 +1,54 @@
-"""The table as one subtask of an exactly-once sink sees it: intervals are checked, then committed with the ledger."""
+"""The table as one subtask of an exactly-once sink sees it: intervals are checked, then committed with the ledger.
+
+The rows of a checkpoint interval are in a file; a row that is not of the declared type is told when it is appended.
+"""
 
 from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+
+from rekindle.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from rekindle.datastream.connectors.interval_file import IntervalFile, read_frames
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger, IntervalNumber
 from rekindle.datastream.connectors.jdbc.database import RowValues
+from rekindle.datastream.connectors.jdbc.database_errors import refuses_row
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
-from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
-from rekindle.datastream.connectors.jdbc.row_file import read_rows
-from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
+from rekindle.datastream.connectors.jdbc.refused_value import refused_value
+from rekindle.datastream.connectors.jdbc.settings import JdbcSinkSettings
 from rekindle.errors import ConnectorError
+from rekindle.serde import value_codec_for
 
 _LOG = logging.getLogger("rekindle.jdbc")
 T = TypeVar("T")
+
+
+def row_file(path: str, values_type: TypeInformation) -> IntervalFile:
+    """Begin an empty file of rows."""
+    return IntervalFile(path, value_codec_for(values_type).encode_all, "JDBC")
+
+
+def read_rows(path: str, values_type: TypeInformation) -> Iterator[list[RowValues]]:
+    """Yield the rows of a file in order, frame by frame."""
+    codec = value_codec_for(values_type)
+    for frame in read_frames(path):
+        yield codec.decode_all(frame)
+
+
+def rows_of_committable(path: str, type_info: RowTypeInfo | TupleTypeInfo) -> Iterator[RowValues]:
+    """Yield the rows of a file that `rekindle checkpoints take-out` has taken out; `type_info` is the sink's.
+
+    >>> order = Types.ROW([Types.LONG(), Types.STRING()])
+    >>> list(rows_of_committable("taken-out/subtask-2-1", order))  # doctest: +SKIP
+    [(1, 'anna')]
+    """
+    for rows in read_rows(path, Types.TUPLE(type_info.get_field_types())):
+        yield from rows
 
 
 class IntervalTarget:
@@ -52,15 +84,14 @@ class IntervalTarget:
         try:
             return self._commit(number, lambda connection: self._write(connection, number, path))
         except ConnectorError as refusal:
-            cause = refusal.__cause__
-            if not isinstance(cause, self._database.errors) or not self._database.refuses_row(cause):
+            if not refuses_row(refusal.__cause__):
                 raise
             if not self._drops_refused:
-                raise ConnectorError(f"{refusal} {_way_out(number)}") from cause
+                raise ConnectorError(f"{refusal} {_way_out(number)}") from refusal.__cause__
         return self._commit(number, lambda connection: self._write_each(connection, path))
 
-    def _commit(self, number: IntervalNumber, write: Callable[[Any], None]) -> bool:
-        def write_once(connection: Any) -> bool:
+    def _commit(self, number: IntervalNumber, write: Callable[[Connection], None]) -> bool:
+        def write_once(connection: Connection) -> bool:
             if not self.ledger.advance(connection, number):
                 return False
             write(connection)
@@ -78,40 +109,40 @@ class IntervalTarget:
         """Do nothing: the rows are read from the file."""
 
     def _check(self, number: IntervalNumber, path: str) -> None:
-        def trial(connection: Any) -> None:
+        def trial(connection: Connection) -> None:
             self._apply(connection, number, path)
             raise RollBack
 
         self._transaction(trial, "check")
 
-    def _write(self, connection: Any, number: IntervalNumber, path: str) -> None:
+    def _write(self, connection: Connection, number: IntervalNumber, path: str) -> None:
         """Write an interval inside the transaction of its commit."""
         self._apply(connection, number, path)
 
-    def _apply(self, connection: Any, number: IntervalNumber, path: str) -> None:
+    def _apply(self, connection: Connection, number: IntervalNumber, path: str) -> None:
         for rows in read_rows(path, self.settings.values_type()):
             self._last_rows = rows
             self._database.execute_many(connection, self.settings.sql, rows)
 
-    def _write_each(self, connection: Any, path: str) -> None:
+    def _write_each(self, connection: Connection, path: str) -> None:
         """Write an interval row by row, and leave out the rows that the database refuses."""
         for rows in read_rows(path, self.settings.values_type()):
             for row in rows:
                 try:
-                    with self._database.savepoint(connection):
+                    with connection.begin_nested():
                         self._database.execute(connection, self.settings.sql, row)
-                except self._database.errors as error:
-                    if not self._database.refuses_row(error):
+                except DBAPIError as error:
+                    if not refuses_row(error):
                         raise
                     told = self._database.told(error, f"write the row {row!r} for {self.settings.target}")
                     _LOG.error("A row is dropped (with_refused_rows): %s", told)
 
-    def _transaction(self, work: Callable[[Any], T], doing: str) -> T | None:
+    def _transaction(self, work: Callable[[Connection], T], doing: str) -> T | None:
         sql = self.settings.sql
         return self.session.transaction(
             work,
             f"{doing} the rows of a checkpoint for {self.settings.target}",
-            lambda connection: self._database.value_that_does_not_fit(connection, sql, self._last_rows),
+            lambda connection: refused_value(self._database, connection, sql, self._last_rows),
         )
 
 

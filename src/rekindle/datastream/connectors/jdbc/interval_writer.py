@@ -1,4 +1,4 @@
-"""The exactly-once writer: rows go into a file, and the database checks them before the checkpoint counts."""
+"""The exactly-once writer and its committer: rows go into a file, and the database checks them before they count."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from itertools import count
 from typing import Any
 
 from rekindle.datastream.connectors.interval_file import IntervalFile
+from rekindle.datastream.connectors.jdbc.commit_ledger import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.database import RowValues
-from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
-from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
-from rekindle.datastream.connectors.jdbc.row_file import row_file
-from rekindle.datastream.connectors.sink_api import CommittableFile, CommittingSinkWriter, SinkWriter, WriterInitContext
+from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget, row_file
+from rekindle.datastream.connectors.sink_api import (
+    CommitRequest,
+    CommittableFile,
+    Committer,
+    CommitterInitContext,
+    CommittingSinkWriter,
+    SinkWriter,
+    WriterInitContext,
+)
 
 
 class IntervalWriter(CommittingSinkWriter[Any, CommittableFile]):
@@ -73,3 +80,26 @@ class IntervalWriter(CommittingSinkWriter[Any, CommittableFile]):
         """Remove an unfinished file; the committer closes the connection."""
         if self._file is not None:
             self._file.discard()
+
+
+class LedgerCommitter(Committer[Any]):
+    """Commits intervals in the order of their checkpoints, each with its note in the ledger."""
+
+    def __init__(self, target: IntervalTarget, context: CommitterInitContext) -> None:
+        self._target = target
+        self._key = LedgerKey.of(context)
+
+    def commit(self, requests: list[CommitRequest[Any]]) -> None:
+        """Commit all requests. A failure fails the task, and the next attempt commits the same again."""
+        for request in requests:
+            committable = request.get_committable()
+            if not self._target.commit(IntervalNumber.of(committable), committable.path):
+                request.signal_already_committed()
+
+    def sweep(self) -> None:
+        """Remove the ledger's rows of timelines that ended long ago."""
+        self._target.ledger.forget_old(self._target.session, self._key)
+
+    def close(self) -> None:
+        """Close the connection: the task ends, and its writer is closed already."""
+        self._target.close()

@@ -1,17 +1,21 @@
-"""Finds the value that PostgreSQL refused: the server names neither the row nor, often, the column."""
+"""Finds the value that a database refused: it names neither the row nor, often, the column."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from rekindle.datastream.connectors.jdbc.insert_shape import insert_shape
-from rekindle.datastream.connectors.jdbc.placeholders import for_psycopg
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError, ProgrammingError
+
+from rekindle.datastream.connectors.jdbc.database import Database, RowValues
+from rekindle.datastream.connectors.jdbc.database_errors import refuses_row
+from rekindle.datastream.connectors.jdbc.statements import insert_shape
 
 _TYPES = """
 SELECT attname, atttypid::regtype::text, CASE WHEN atttypid IN ('varchar'::regtype, 'bpchar'::regtype)
   THEN atttypmod - 4 END
-FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0
+FROM pg_attribute WHERE attrelid = ?::regclass AND attnum > 0
 """
 _LONGEST = 60
 
@@ -20,34 +24,32 @@ class _Undo(Exception):
     """Ends a transaction without its effects."""
 
 
-def refused_value(psycopg: Any, connection: Any, sql: str, rows: Sequence[tuple[Any, ...]]) -> str:
+def refused_value(database: Database, connection: Connection, sql: str, rows: Sequence[RowValues]) -> str:
     """Return a clause such as "value 'abcdef' does not fit column 'code' of table 't' (character varying): ".
 
-    The rows are tried one by one, and undone; then the values of the refused row, one by one, as their columns' types.
+    The rows are tried one by one, and undone; then, on PostgreSQL, whose words have no column, the values of the
+    refused row, one by one, as their columns' types.
     """
     try:
-        row = _refused_row(psycopg, connection, for_psycopg(sql), rows)
-        shape = insert_shape(sql)
-        if row is None or shape is None:
-            return "" if row is None else f"of row {_short(row)}: "
-        for name, kind, longest in _columns(psycopg, connection, shape.table, shape.bare_columns):
-            value = row[shape.bare_columns.index(name)]
-            if not _fits(psycopg, connection, value, kind, longest):
-                return f"value {_short(value)} does not fit column '{name}' ({kind}) of table '{shape.table}': "
-    except psycopg.Error:
+        row = _refused_row(database, connection, sql, rows)
+        if row is None:
+            return ""
+        return (_refused_column(database, connection, sql, row) or f"of row {_short(row)}") + ": "
+    except DBAPIError:
         return ""  # the table changes, or the server goes: the error itself is told
-    return f"of row {_short(row)}: "
 
 
-def _refused_row(psycopg: Any, connection: Any, sql: str, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...] | None:
-    refused: list[tuple[Any, ...]] = []
+def _refused_row(database: Database, connection: Connection, sql: str, rows: Sequence[RowValues]) -> RowValues | None:
+    refused: list[RowValues] = []
     try:
-        with connection.transaction():
+        with database.transaction(connection):
             for row in rows:
                 try:
-                    with connection.transaction():
-                        connection.execute(sql, row)
-                except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
+                    with connection.begin_nested():
+                        database.execute(connection, sql, row)
+                except DBAPIError as error:
+                    if not isinstance(error, ProgrammingError) and not refuses_row(error):
+                        raise
                     refused.append(row)
                     break
             raise _Undo
@@ -55,19 +57,27 @@ def _refused_row(psycopg: Any, connection: Any, sql: str, rows: Sequence[tuple[A
         return refused[0] if refused else None
 
 
-def _columns(psycopg: Any, connection: Any, table: str, names: Sequence[str]) -> list[tuple[str, str, int | None]]:
-    with connection.transaction():
-        found = connection.execute(_TYPES, (table,)).fetchall()
-    return [each for each in found if each[0] in names]
+def _refused_column(database: Database, connection: Connection, sql: str, row: RowValues) -> str | None:
+    shape = insert_shape(sql)
+    if shape is None or database.backend != "postgresql":
+        return None
+    with connection.begin():
+        found = database.execute(connection, _TYPES, (shape.table,)).all()
+    for name, kind, longest in map(tuple, found):
+        if name in shape.bare_columns:
+            value = row[shape.bare_columns.index(name)]
+            if not _fits(database, connection, value, kind, longest):
+                return f"value {_short(value)} does not fit column '{name}' ({kind}) of table '{shape.table}'"
+    return None
 
 
-def _fits(psycopg: Any, connection: Any, value: Any, kind: str, longest: int | None) -> bool:
+def _fits(database: Database, connection: Connection, value: Any, kind: str, longest: int | None) -> bool:
     if longest is not None and longest >= 0:
         return value is None or len(str(value)) <= longest
     try:
-        with connection.transaction():
-            connection.execute(f"SELECT CAST(%s AS {kind})", (value,))
-    except psycopg.Error:
+        with connection.begin():
+            database.execute(connection, f"SELECT CAST(? AS {kind})", (value,))
+    except DBAPIError:
         return False
     return True
 

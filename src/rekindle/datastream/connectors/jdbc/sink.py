@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from rekindle.common.typeinfo import RowTypeInfo
+from sqlalchemy.engine import Connection
+
+from rekindle.common.typeinfo import RowTypeInfo, TupleTypeInfo
 from rekindle.datastream.connectors.jdbc.batch_writer import BatchWriter
-from rekindle.datastream.connectors.jdbc.bulk_insert import bulk_insert_of
-from rekindle.datastream.connectors.jdbc.bulk_target import BulkTarget
-from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
-from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
-from rekindle.datastream.connectors.jdbc.database import database_of
+from rekindle.datastream.connectors.jdbc.bulk_insert import BulkTarget, bulk_insert_of
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger, LedgerKey
+from rekindle.datastream.connectors.jdbc.database import Database
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
-from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactlyOnceOptions
-from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
-from rekindle.datastream.connectors.jdbc.interval_number import LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
-from rekindle.datastream.connectors.jdbc.interval_writer import IntervalWriter
-from rekindle.datastream.connectors.jdbc.ledger_committer import LedgerCommitter
-from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
+from rekindle.datastream.connectors.jdbc.interval_writer import IntervalWriter, LedgerCommitter
+from rekindle.datastream.connectors.jdbc.options import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
+)
+from rekindle.datastream.connectors.jdbc.settings import JdbcSinkSettings
 from rekindle.datastream.connectors.sink_api import (
     Committer,
     CommitterInitContext,
@@ -60,7 +61,7 @@ class JdbcSink(SinkFunction, Sink[Any]):
     @staticmethod
     def sink(
         sql: str,
-        type_info: RowTypeInfo,
+        type_info: RowTypeInfo | TupleTypeInfo,
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
@@ -70,13 +71,13 @@ class JdbcSink(SinkFunction, Sink[Any]):
         """
         execution = jdbc_execution_options or JdbcExecutionOptions.defaults()
         settings = JdbcSinkSettings(sql, type_info, jdbc_connection_options, execution)
-        database_of(jdbc_connection_options)
+        Database(jdbc_connection_options)  # a missing client is told here
         return JdbcSink(settings)
 
     @staticmethod
     def exactly_once_sink(
         sql: str,
-        type_info: RowTypeInfo,
+        type_info: RowTypeInfo | TupleTypeInfo,
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
         jdbc_exactly_once_options: JdbcExactlyOnceOptions | None = None,
@@ -90,7 +91,7 @@ class JdbcSink(SinkFunction, Sink[Any]):
         ledger = jdbc_exactly_once_options or JdbcExactlyOnceOptions.defaults()
         if not isinstance(ledger, JdbcExactlyOnceOptions):
             raise GraphError(f"exactly_once_sink() takes JdbcExactlyOnceOptions, not {type(ledger).__name__}.")
-        database_of(jdbc_connection_options)
+        Database(jdbc_connection_options)  # a missing client is told here
         return ExactlyOnceJdbcSink(settings, ledger)
 
     def invoke(self, value: Any, context: Any) -> None:
@@ -112,14 +113,16 @@ class JdbcSink(SinkFunction, Sink[Any]):
 
     def _session(self) -> DatabaseSession:
         settings = self._settings
-        return DatabaseSession(database_of(settings.connection), settings.execution.max_retries)
+        return DatabaseSession(Database(settings.connection), settings.execution.max_retries)
 
     def _check_statement(self, session: DatabaseSession) -> None:
-        sql = self._settings.sql
         session.transaction(
-            lambda connection: session.database.check_statement(connection, sql),
+            lambda connection: self._check(session.database, connection),
             f"prepare the statement for {self._settings.target}",
         )
+
+    def _check(self, database: Database, connection: Connection) -> None:
+        database.check_statement(connection, self._settings.sql)
 
 
 class ExactlyOnceJdbcSink(JdbcSink, SupportsCommitter[Any]):
@@ -141,6 +144,10 @@ class ExactlyOnceJdbcSink(JdbcSink, SupportsCommitter[Any]):
         target.ledger.begin(target.session, LedgerKey.of(context))
         self._check_statement(target.session)
         return IntervalWriter(target, context)
+
+    def _check(self, database: Database, connection: Connection) -> None:
+        super()._check(database, connection)
+        database.check_transactions(connection, self._settings.sql)
 
     def _target(self, context: InitContext) -> IntervalTarget:
         if context.subtask not in self._targets:

@@ -9,17 +9,15 @@ from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceReaderContext, SourceSplit
-from rekindle.datastream.connectors.jdbc.column_ranges import bounds_query, ranges_of
-from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
-from rekindle.datastream.connectors.jdbc.database import database_of
+from rekindle.datastream.connectors.jdbc.database import Database
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
-from rekindle.datastream.connectors.jdbc.insert_shape import table_of
-from rekindle.datastream.connectors.jdbc.placeholders import count_placeholders
-from rekindle.datastream.connectors.jdbc.reader import JdbcReader
-from rekindle.datastream.connectors.jdbc.source_settings import JdbcSourceSettings
+from rekindle.datastream.connectors.jdbc.options import JdbcConnectionOptions
+from rekindle.datastream.connectors.jdbc.reader import JdbcReader, bounds_query, ranges_of
+from rekindle.datastream.connectors.jdbc.settings import JdbcSourceSettings
+from rekindle.datastream.connectors.jdbc.statements import count_placeholders, table_of
 from rekindle.errors import GraphError
 
-_COLUMN = re.compile(r'[A-Za-z_][\w$]*|"(?:[^"]|"")+"')
+_COLUMN = re.compile(r'[A-Za-z_][\w$]*|"(?:[^"]|"")+"|`[^`]+`')
 
 
 class JdbcSource(Source[Any]):
@@ -85,7 +83,7 @@ class JdbcSource(Source[Any]):
         given, column = (settings.lower_bound, settings.upper_bound), settings.partition_column
         if column is None or None not in given:
             return given
-        session = DatabaseSession(database_of(settings.connection), settings.max_retries)
+        session = DatabaseSession(Database(settings.connection), settings.max_retries)
         try:
             found = session.read(
                 lambda connection: session.database.execute(connection, bounds_query(settings.sql, column)).fetchone(),
@@ -108,7 +106,7 @@ class JdbcSourceBuilder:
         self._options: dict[str, Any] = {}
 
     def set_db_url(self, db_url: str) -> JdbcSourceBuilder:
-        """Set the URL: jdbc:postgresql://host:port/database or jdbc:sqlite:path."""
+        """Set the URL, such as jdbc:postgresql://host:port/database or jdbc:sqlite:path, or one of SQLAlchemy's."""
         self._connection.with_url(db_url)
         return self
 
@@ -187,7 +185,7 @@ class JdbcSourceBuilder:
         bounded = settings.lower_bound is not None or settings.upper_bound is not None
         if settings.partition_column is None and (bounded or settings.num_partitions is not None):
             raise GraphError("Partitions and their bounds need a column: call set_partition_column().")
-        database_of(connection)
+        Database(connection)  # a missing client is told here
         return JdbcSource(settings)
 
     def _with(self, **options: Any) -> JdbcSourceBuilder:

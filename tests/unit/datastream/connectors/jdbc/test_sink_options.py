@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -14,7 +15,7 @@ from rekindle.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
     JdbcSink,
 )
-from rekindle.errors import ConnectorError, GraphError, TypeMismatchError
+from rekindle.errors import ConfigurationError, ConnectorError, GraphError, TypeMismatchError
 
 DATABASE = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:shop.db").build()
 NAMED = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
@@ -69,3 +70,28 @@ def test_a_missing_client_is_told_where_the_program_is_built(monkeypatch: pytest
     database = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://localhost/shop").build()
     with pytest.raises(ConnectorError, match=r"pip install 'rekindle\[postgres\]'"):
         JdbcSink.sink(INSERT, NAMED, database)
+
+
+def test_a_missing_sqlalchemy_is_told_in_one_sentence() -> None:
+    program = "import sys; sys.modules['sqlalchemy'] = None; import rekindle.datastream.connectors.jdbc"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "pip install 'rekindle[sql]'" in ended.stderr.splitlines()[-1]
+
+
+def test_a_client_that_no_extra_has_is_named() -> None:
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+    for url, words in (("firebird://h/shop", "dialect 'firebird'"), ("mssql+pymssql://h/shop", "package pymssql")):
+        with pytest.raises(ConnectorError, match=words):
+            JdbcSink.sink(INSERT, NAMED, builder.with_url(url).build())
+
+
+def test_a_url_that_sqlalchemy_cannot_use_is_told_without_its_password() -> None:
+    options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("sqlite://anna:tiger@/shop.db").build()
+    with pytest.raises(ConfigurationError, match="SQLAlchemy cannot use the URL") as caught:
+        JdbcSink.sink(INSERT, NAMED, options)
+    assert "tiger" not in str(caught.value)
+
+
+def test_a_file_has_no_users() -> None:
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:shop.db")
+    JdbcSink.sink(INSERT, NAMED, builder.with_user_name("anna").with_password("tiger").build())

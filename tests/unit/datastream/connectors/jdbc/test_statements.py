@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy.dialects import postgresql, sqlite
 
-from rekindle.datastream.connectors.jdbc.insert_shape import insert_shape, table_of
-from rekindle.datastream.connectors.jdbc.placeholders import count_placeholders, for_psycopg, for_sqlite, numbered
+from rekindle.datastream.connectors.jdbc.statements import (
+    count_placeholders,
+    insert_shape,
+    numbered,
+    spelled_for,
+    table_of,
+)
+
+PSYCOPG, SQLITE = postgresql.dialect(paramstyle="format"), sqlite.dialect()
 
 
 @pytest.mark.parametrize(
@@ -21,13 +29,14 @@ from rekindle.datastream.connectors.jdbc.placeholders import count_placeholders,
         ("a ?? ? AND b ??| ?", 2, "a ? %s AND b ?| %s"),
         ("n % 2 = ? AND t LIKE '%x'", 1, "n %% 2 = %s AND t LIKE '%%x'"),
         ("/* open ?", 0, "/* open ?"),
+        ("`a?b` = ?", 1, "`a?b` = %s"),
     ],
 )
 def test_placeholders_are_found_outside_of_quotes_and_comments(sql: str, count: int, spelled: str) -> None:
     assert count_placeholders(sql) == count
-    assert for_psycopg(sql) == spelled
+    assert spelled_for(PSYCOPG, sql) == spelled
     assert numbered(sql).count("$1") == (count > 0) + sql.count("$1")
-    assert for_sqlite(sql).count("?") == sql.count("?") - sql.count("??")
+    assert spelled_for(SQLITE, sql).count("?") == sql.count("?") - sql.count("??")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The settings of a JDBC sink, and how it reads records."""
+"""The settings of a sink and of a source, and how they read and make records."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 from rekindle.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from rekindle.common.types import Row
-from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import RowValues
-from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
-from rekindle.datastream.connectors.jdbc.insert_shape import table_of
-from rekindle.datastream.connectors.jdbc.placeholders import count_placeholders
-from rekindle.errors import GraphError, TypeMismatchError
+from rekindle.datastream.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
+from rekindle.datastream.connectors.jdbc.statements import count_placeholders, table_of
+from rekindle.errors import ConnectorError, GraphError, TypeMismatchError
 
 
 @dataclass(frozen=True)
@@ -72,3 +70,43 @@ class JdbcSinkSettings:
             return found
 
         return values
+
+
+@dataclass(frozen=True)
+class JdbcSourceSettings:
+    """The settings of a JDBC source: its query and its database."""
+
+    sql: str
+    connection: JdbcConnectionOptions
+    type_info: TypeInformation
+    extractor: Callable[[RowValues], Any] | None = None
+    fetch_size: int = 1000
+    max_retries: int = 3
+    partition_column: str | None = None
+    num_partitions: int | None = None
+    lower_bound: Any = None
+    upper_bound: Any = None
+
+    def record_maker(self) -> Callable[[RowValues], Any]:
+        """Return the function that makes a record from the values of a row."""
+        if self.extractor is not None:
+            return self.extractor
+        kind = self.type_info
+        width = len(kind.get_field_types()) if hasattr(kind, "get_field_types") else None
+        names = kind.get_field_names() if isinstance(kind, RowTypeInfo) else None
+
+        def record(values: RowValues) -> Any:
+            if width is not None and len(values) != width:
+                raise ConnectorError(
+                    f"The query returns {len(values)} columns, but {kind} was declared: name the columns in the query, "
+                    "or correct the type."
+                )
+            if width is None:
+                return values[0]
+            if names is None:
+                return values
+            row = Row(*values)
+            row.set_field_names(names)
+            return row
+
+        return record
