@@ -182,9 +182,13 @@ class CheckpointCatalogue:
         """Whether a published checkpoint is not discarded."""
         return not self.manifests.keys() <= self.discarded
 
-    def delete_recordings(self) -> None:
-        """Delete the recordings of this run; nothing needs the checkpoints that they stand on any more."""
-        paths, self.recordings = list(self.recordings), {}
+    def delete_recordings(self, *, but_those_without_checkpoint: bool) -> None:
+        """Delete the recordings of this run; nothing needs the checkpoints that they stand on any more.
+
+        A task that failed before the first checkpoint has a recording that stands on none.
+        """
+        paths = [path for path, bases in self.recordings.items() if bases or not but_those_without_checkpoint]
+        self.recordings = {path: bases for path, bases in self.recordings.items() if path not in paths}
         delete_files(self.store, self.owner, _deletion_of(paths))
 
     def delete_aborted(self, checkpoint_id: int, files: Iterable[str], place: SavepointPlace | None) -> None:

@@ -246,11 +246,11 @@ class CheckpointDriver:
         except CheckpointError as error:  # also if another driver owns the job: the next claim finds that out (I14)
             _LOG.warning("The recorded input of failed tasks cannot be looked after: %s", error)
 
-    def _release_recordings(self) -> None:
+    def _release_recordings(self, status: JobStatus) -> None:
         """Delete recordings with the checkpoints under them if no checkpoint is kept: `latest` must not find one."""
         if self.catalogue.recordings and not self.catalogue.keeps_any():
             try:
-                self.catalogue.delete_recordings()
+                self.catalogue.delete_recordings(but_those_without_checkpoint=status is JobStatus.FAILED)
             except CheckpointError as error:
                 _LOG.warning("The recorded input of failed tasks could not be deleted: %s", error)
             self._delete_discarded()
@@ -274,7 +274,7 @@ class CheckpointDriver:
         """Delete the checkpoints that the policy does not keep, and unreferenced files: job and slots have ended."""
         try:
             self._apply(self.ledger.job_ended(status))
-            self._release_recordings()
+            self._release_recordings(status)
             if self.catalogue.claim is not None:
                 self._sweep(self.catalogue.claim.attempt + 1)
         finally:

@@ -166,6 +166,16 @@ def test_recordings_go_with_a_job_that_keeps_no_checkpoint(driver, status, left)
     assert [each.path for each in driver.store.list("shell/_replay")] == ([path] if left else [])
 
 
+@pytest.mark.parametrize("status", [JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED])
+def test_a_job_that_fails_before_its_first_checkpoint_keeps_its_recordings(driver, status):
+    """The message of the failure names the command that replays one."""
+    path = recording_path("shell", 100, 1, 0, 0)
+    driver.store.put(path, b"")
+    driver.checkpointing.catalogue.keep_recordings(3)
+    driver.checkpointing.job_ended(status)
+    assert [each.path for each in driver.store.list("shell/_replay")] == ([path] if status is JobStatus.FAILED else [])
+
+
 def test_a_base_is_deleted_at_the_end_when_the_checkpoint_based_on_it_failed(tmp_path):
     """Only the retained checkpoint stays."""
     retain = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
