@@ -1,4 +1,4 @@
-"""The operating system: how a process ended, why a call was refused; memory and processor time; a process's name."""
+"""The operating system: how a process ended, why a call was refused; what can be read; memory, time, a name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ import ctypes
 import errno
 import os
 import resource
+import select
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
+
+class _File(Protocol):
+    def fileno(self) -> int: ...
+
+
+_FileT = TypeVar("_FileT", bound=int | _File)
 #: From glibc's malloc.h.
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
@@ -28,6 +36,27 @@ def how_it_ended(status: int) -> str:
         return f"it exited with code {status}"
     number = -status
     return f"it was killed by signal {number} ({_signal_name(number)}){_likely_cause(number)}"
+
+
+def readable(files: Iterable[_FileT], timeout_s: float | None = None) -> list[_FileT]:
+    """The files that can be read, or have ended, as soon as there is one; none if the time is over.
+
+    `select.select` refuses a descriptor from 1024 on: a process may have more files than that.
+
+    >>> read, write = os.pipe()
+    >>> readable([read], timeout_s=0)
+    []
+    >>> os.close(write)
+    >>> readable([read]) == [read]
+    True
+    >>> os.close(read)
+    """
+    by_descriptor = {each if isinstance(each, int) else each.fileno(): each for each in files}
+    poll = select.poll()
+    for descriptor in by_descriptor:
+        poll.register(descriptor, select.POLLIN)
+    ready = poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000)
+    return [by_descriptor[descriptor] for descriptor, _ in ready]
 
 
 def resident_bytes() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import threading
 import time
@@ -22,6 +21,7 @@ from rekindle.runtime.directories import make_directory, remove_abandoned
 from rekindle.spark import internals
 from rekindle.spark import slots as placing
 from rekindle.spark.slots import SpawnedSlot, spawn_slots
+from rekindle.system import readable
 from tests.support.standalone_cluster import free_ports
 from tests.support.waiting import becomes_true
 
@@ -240,8 +240,7 @@ def test_a_start_of_slots_that_waits_for_room_can_be_cancelled(spark: Any, drive
 def ended_within(pidfds: list[int], deadline_s: float) -> int:
     end, ended = time.monotonic() + deadline_s, 0
     for pidfd in pidfds:
-        readable, _, _ = select.select([pidfd], [], [], max(0.0, end - time.monotonic()))
-        ended += bool(readable)
+        ended += bool(readable([pidfd], end - time.monotonic()))
         os.close(pidfd)
     return ended
 

@@ -29,7 +29,7 @@ from rekindle.protocol import Lifeline, SlotEnded, SlotLaunch, encode
 from rekindle.runtime.copies_keeper import keep_until_job_ends
 from rekindle.runtime.scratch_folders import remove_scratch_folders
 from rekindle.runtime.slot_starter import READY_DESCRIPTOR
-from rekindle.system import how_it_ended
+from rekindle.system import how_it_ended, readable
 from rekindle.wire import Connection, connect_tcp
 
 _ARMED = b"armed"
@@ -96,8 +96,7 @@ def start_guardian(launch: SlotLaunch, directory: str) -> Guardian:
     os.setsid()  # the guardian finds the slot's children by their session, too
     os.close(report_write)
     with open(report_read, "rb") as report:
-        ready, _, _ = select.select([report], [], [], _START_DEADLINE_S)
-        report_bytes = report.read() if ready else b""
+        report_bytes = report.read() if readable([report], _START_DEADLINE_S) else b""
     if report_bytes != _ARMED:
         raise ClusterError(report_bytes.decode() or f"The guardian of slot {launch.slot} did not start.")
     pidfd = os.pidfd_open(guardian)
@@ -297,8 +296,7 @@ def _end_family(slot: int, slot_pid: int) -> int:
     for _ in range(_KILL_ROUNDS):
         _kill(victims)
         victims = _family(slot_pid)
-        slot_ended, _, _ = select.select([slot], [], [], _KILL_PAUSE_S)
-        if slot_ended and not victims:
+        if readable([slot], _KILL_PAUSE_S) and not victims:
             break
     return _status_of(slot_pid)
 

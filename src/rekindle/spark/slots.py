@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shutil
 import signal
 import socket
@@ -30,7 +29,7 @@ from rekindle.runtime.slot_starter import Descriptors, SlotStart, StartedProcess
 from rekindle.spark import internals
 from rekindle.spark.shuffle import package_path
 from rekindle.spark.worker_daemon import superfluous_zips
-from rekindle.system import how_it_ended
+from rekindle.system import how_it_ended, readable
 
 _SETTLED_S = 1.0
 _ASK_AGAIN_S = 0.05
@@ -202,10 +201,10 @@ def _start(launch: SlotLaunch, locks: tuple[int, ...], package: str | None) -> S
     with contextlib.suppress(BrokenPipeError), open(stdin_write, "wb") as stdin:
         stdin.write(encode_launch(launch))
     with open(ready_read, "rb") as ready:
-        readable, _, _ = select.select([ready], [], [], _READY_DEADLINE_S)
-        pid = ready.read() if readable else b""
+        has_answered = bool(readable([ready], _READY_DEADLINE_S))
+        pid = ready.read() if has_answered else b""
     if not pid:
-        raise ClusterError(_start_error(launch.slot, directory, _end(process, bool(readable))))
+        raise ClusterError(_start_error(launch.slot, directory, _end(process, has_answered)))
     # Without a wait the ended guardian would stay in the process table, as a zombie, until this worker ends.
     threading.Thread(target=process.wait, name="rekindle-reap", daemon=True).start()
     return SpawnedSlot(launch.slot, int(pid), socket.gethostname())

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import select
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rekindle.errors import ConfigurationError
-from rekindle.system import refusal
+from rekindle.system import readable, refusal
 
 if TYPE_CHECKING:
     import uvicorn
@@ -89,8 +88,7 @@ class Listener:
 
     def _run(self) -> None:
         try:
-            readable, _, _ = select.select([self._socket, self._stop_read], [], [])
-            if self._stop_read not in readable:
+            if self._stop_read not in readable([self._socket, self._stop_read]):
                 self._serve()
         except Exception:  # a page that cannot be served must not end the job
             _LOG.exception("The server on port %d has ended.", self.port)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import sys
 import threading
@@ -39,6 +38,7 @@ from rekindle.errors import RekindleError
 from rekindle.spark import shuffle as exchange
 from rekindle.spark.pump import PumpTask
 from rekindle.spark.spark_cluster import SparkCluster
+from rekindle.system import readable
 
 KEYS = 4
 RECORDS = 200
@@ -231,7 +231,7 @@ def kill(pid: int) -> None:
     """Kill a process, and return when it has ended."""
     descriptor = os.pidfd_open(pid)
     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    assert select.select([descriptor], [], [], 10.0)[0], "a killed process ends"
+    assert readable([descriptor], 10.0), "a killed process ends"
     os.close(descriptor)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import sys
 import threading
@@ -19,6 +18,7 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.task import Task
 from rekindle.runtime.task_head import EpochBudget
 from rekindle.runtime.task_thread import TaskThread
+from rekindle.system import readable
 from rekindle.testing.in_process import InProcessJob
 from tests.support.environments import environment
 
@@ -127,7 +127,7 @@ def test_a_process_that_user_code_forks_does_not_go_on_as_a_second_slot(leave, s
     child = thread.submit(forks).result(DEADLINE_S)
     try:
         ended = os.pidfd_open(child)
-        assert select.select([ended], [], [], DEADLINE_S)[0], "the child lives on"
+        assert readable([ended], DEADLINE_S), "the child lives on"
         os.close(ended)
     finally:
         with contextlib.suppress(ProcessLookupError):
