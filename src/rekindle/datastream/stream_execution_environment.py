@@ -139,7 +139,7 @@ class StreamExecutionEnvironment(StreamEnvironmentSettings):
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """Create a stream of the lines of a file or of the files in a folder: Flink 1's name, gone since 2.0.
 
-        >>> StreamExecutionEnvironment.get_execution_environment().read_text_file("README.md").get_type()
+        >>> StreamExecutionEnvironment.get_execution_environment().read_text_file(__file__).get_type()
         String
         """
         from rekindle.datastream.connectors.file_system import FileSource, StreamFormat
