@@ -8,6 +8,8 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
+from tests.support.ending_transactions import ending_transactions
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 DEADLINE_S = 30.0
@@ -16,11 +18,16 @@ DEADLINE_S = 30.0
 def messages(
     kafka: KafkaAccess, topic: str, *, isolation: str = "read_committed", listener: str = "PLAINTEXT"
 ) -> list[Message]:
-    """All messages of a topic that a reader with this isolation level sees now."""
+    """All messages of a topic that a reader with this isolation level sees now.
+
+    Of transactions whose commit has returned, too: Kafka writes their marks into the topics a moment later.
+    """
     settings = {"group.id": "test", "enable.partition.eof": True, "isolation.level": isolation, "fetch.wait.max.ms": 10}
     consumer = Consumer(kafka.client(listener) | QUIET | settings)
     found: list[Message] = []
     until = time.monotonic() + DEADLINE_S
+    if isolation == "read_committed":
+        wait_until(lambda: ending_transactions(kafka.bootstrap_servers) == 0, "no transaction is ending", DEADLINE_S)
     try:
         partitions = consumer.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
         consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
@@ -48,11 +55,3 @@ def numbers(found: Iterable[Message]) -> list[int]:
 def values(kafka: KafkaAccess, topic: str, **options: Any) -> list[int]:
     """The numbers in a topic's visible messages, sorted."""
     return sorted(numbers(messages(kafka, topic, **options)))
-
-
-def await_values(kafka: KafkaAccess, topic: str, expected: list[int], **options: Any) -> None:
-    """Return when a topic's visible numbers are these: Kafka shows a transaction a moment after its commit returned."""
-    until = time.monotonic() + DEADLINE_S
-    while (found := values(kafka, topic, **options)) != expected and time.monotonic() < until:
-        time.sleep(0.05)
-    assert found == expected

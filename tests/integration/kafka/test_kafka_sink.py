@@ -19,7 +19,7 @@ from rekindle.datastream.connectors.kafka import (
     Semantic,
 )
 from rekindle.errors import ConfigurationError
-from tests.integration.kafka.kafka_reading import await_values, messages, values
+from tests.integration.kafka.kafka_reading import messages, values
 from tests.integration.kafka.sink_jobs import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, NUMBERS, as_text, builder, job_of
 from tools.servers.kafka_access import KafkaAccess
 from tools.servers.ports import LOOPBACK, free_ports
@@ -38,7 +38,7 @@ def test_every_record_arrives_once_with_each_guarantee(
 ) -> None:
     name = topic(partitions=3)
     job_of(builder(kafka.bootstrap_servers, name, guarantee).build()).run()
-    await_values(kafka, name, NUMBERS)
+    assert values(kafka, name) == NUMBERS
 
 
 def test_at_least_once_is_confirmed_at_the_barrier_and_written_again_after_a_restart(
@@ -64,7 +64,7 @@ def test_exactly_once_without_checkpoints_commits_at_the_end(
     job.epoch()
     assert values(kafka, name) == []
     job.run()
-    await_values(kafka, name, NUMBERS)
+    assert values(kafka, name) == NUMBERS
 
 
 def test_read_uncommitted_sees_records_as_they_come_and_read_committed_when_they_count(
@@ -76,7 +76,7 @@ def test_read_uncommitted_sees_records_as_they_come_and_read_committed_when_they
     assert values(kafka, name) == []
     assert values(kafka, name, isolation="read_uncommitted") == NUMBERS[:3]
     job.complete(checkpoint)
-    await_values(kafka, name, NUMBERS[:3])
+    assert values(kafka, name) == NUMBERS[:3]
     job.close()
 
 
@@ -128,14 +128,14 @@ def test_the_older_spelling_does_the_same(kafka: KafkaAccess, topic: Callable[..
     config = {"bootstrap.servers": kafka.bootstrap_servers, "key.serializer": "org.example.Any"}
     producer = FlinkKafkaProducer(name, SimpleStringSchema(), config, 3, semantic)
     job_of(producer, 1, numbers=list(map(str, NUMBERS))).run()
-    await_values(kafka, name, NUMBERS)
+    assert values(kafka, name) == NUMBERS
 
 
 def test_more_records_than_the_queue_holds_wait_for_room(kafka: KafkaAccess, topic: Callable[..., str]) -> None:
     name = topic()
     sink = builder(kafka.bootstrap_servers, name, queue_buffering_max_messages=100).build()
     job_of(sink, 1, numbers=range(5_000), max_records=10_000).run()
-    await_values(kafka, name, list(range(5_000)))
+    assert values(kafka, name) == list(range(5_000))
 
 
 # -- what is wrong is told ---------------------------------------------------------------------------------------------
