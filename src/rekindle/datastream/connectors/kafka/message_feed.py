@@ -170,7 +170,10 @@ class MessageFeed:
 
     def _answered(self, error: Any, partitions: list[Any]) -> None:
         self._on_commit(error, partitions)
-        self._commits.answered()
+        try:
+            self._commits.answered()
+        except self._package.KafkaException as failure:  # no reason to fail the job: the next checkpoint commits
+            self._on_commit(failure, [])
 
     def store(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Let the client commit these offsets when its interval is over."""
@@ -187,6 +190,7 @@ class MessageFeed:
         deadline = monotonic() + _LAST_COMMIT_S
         while self._commits.waits and monotonic() < deadline:
             self._consumer.poll(0.05)
+        self._commits = CommitsInTurn(self._send_commit)  # a client that closes can send no more
         self._consumer.close()
 
     def _at(self, partition: KafkaTopicPartition, offset: int | None = None) -> Any:
